@@ -7,7 +7,8 @@
     moved       oids, before, order, says       the whole order from then on
     noted       oid, text, says                 an empty text removes the note
     resolved    oid, resolution, says           null removes the resolution
-    split       oid, parts, items, says         `parts` null: whole again; `items`: decisions made with it
+    split       oid, parts, items, ends, says   `parts` null: whole again; `items`: decisions made with it; `ends`: the
+                                                parts that are no more, with the decisions on them
     squashed    squash, says                    all groups of changes that share a commit from then on
     reworded    oid, text, says                 an empty text: the message of its author again
     recalled    oid, resolution                 a resolution of an earlier review that fits; no act
@@ -43,7 +44,7 @@ from selftest_core.review.decisions import Decisions, parse_decisions
 from selftest_core.review.resolutions import Resolution, resolution_from_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from selftest_core.journal import Entry
     from selftest_core.review.changes.kinds import Kind
@@ -235,6 +236,11 @@ def decisions_of(log: ReviewLog) -> tuple[Decisions, str | None]:
                 _put(resolutions, fields["oid"], resolution_from_json(document) if document else None)
             case "split":
                 _put(splits, fields["oid"], parse_split(fields["parts"]) if fields["parts"] else None)
+                ends = frozenset(fields.get("ends", ()))
+                for gone in (items, notes, messages, splits, resolutions):
+                    _remove(gone, ends)
+                order = _with_whole(order, fields["oid"], ends)
+                squash = tuple(group for one in squash if len(group := _with_whole(one, fields["oid"], ends)) > 1)
                 items |= {oid: Decision(word) for oid, word in fields["items"].items()}
             case "squashed":
                 squash = tuple(tuple(group) for group in fields["squash"])
@@ -272,6 +278,16 @@ def subject_fields(subject: Subject) -> dict[str, Any]:
 def branch_fields(branches: Iterable[Branch]) -> list[list[str]]:
     """Convert branches to JSON."""
     return [[branch.agent, branch.tip] for branch in branches]
+
+
+def _remove(decided: dict[str, Any], oids: Collection[str]) -> None:
+    for oid in oids:
+        decided.pop(oid, None)
+
+
+def _with_whole(oids: tuple[str, ...], whole: str, parts: Collection[str]) -> tuple[str, ...]:
+    """Replace the parts of a change by the change, at the place of the first."""
+    return tuple(dict.fromkeys(whole if oid in parts else oid for oid in oids)) if parts else oids
 
 
 def _put(into: dict[str, Any], oid: str, value: Any) -> None:
@@ -356,6 +372,8 @@ def _answered(act: Act) -> frozenset[Meeting]:
             _oid(fields["oid"])
             if fields["parts"]:
                 parse_split(fields["parts"])
+            for oid in fields.get("ends", ()):
+                _oid(oid)
             for oid, word in fields["items"].items():
                 Decision(word)
                 _oid(oid)

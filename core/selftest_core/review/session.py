@@ -14,6 +14,7 @@ import contextlib
 import json
 import time
 from dataclasses import replace
+from itertools import takewhile
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -279,8 +280,15 @@ class ReviewSession:
             named = next((name for name in names if name in self.state.decisions.splits), None)
             if named is None:
                 raise UsageError(f"{oid} is not split", "There is nothing to make whole again.")
-            return self._act("split", oid=named, parts=None, items={}, says=f"make {self._describe([oid])} whole")
+            levels = [one.names for one in self._named(oid)]
+            ends = {
+                part for names in levels for level in takewhile(lambda one: oid not in one, names) for part in level
+            }
+            says = f"make {self._describe([oid])} whole"
+            return self._act("split", oid=named, parts=None, items={}, ends=sorted(ends), says=says)
         change = self._change(oid)
+        if oid not in change.names[0]:
+            raise UsageError(f"{oid} is split already", "", "Split one of its parts, or make it whole again first.")
         made = self._engine.shapes.shape((Ranked(change, ""),), {change.oid: split}, lambda changes: {})
         items = {}
         if keep:

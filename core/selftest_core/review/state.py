@@ -143,6 +143,8 @@ class StateBuilder:
         decisions, onto = decisions_of(log)
         plan = replace(self._plan, base=onto or subject.base)
         fitting, missing = without_missing(self._engine.shapes, plan.ranked, decisions)
+        # A resolution that was recalled for a part is no decision of a person, and stays when the split is undone.
+        missing = tuple(oid for oid in missing if oid not in log.recalled or oid in decisions.items)
         fitting = settle_decisions(self._engine.shapes, plan, fitting, log.preferred)
         until = time.monotonic() + seconds
 

@@ -93,6 +93,7 @@ def held_against_git(session: ReviewSession, picks: CherryPicks) -> Line:
     assert (told, reviewed.line.tree) == (became, tree)
     kept = [oid for oid in wanted if decided[oid] is Decision.KEEP]
     assert session.state.kept_line.tree == picks.lay(kept)[1]
+    assert session.state.missing == ()
     return reviewed.line
 
 

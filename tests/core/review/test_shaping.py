@@ -118,6 +118,37 @@ def test_parts_have_the_decision_of_the_change_and_kinds_of_their_own(desk: Repo
             session.split(zoe, None)
 
 
+def test_whole_again_nothing_is_left_of_the_parts(desk: Repository) -> None:
+    zoe, ada = oid(desk, "zoe"), oid(desk, "ada")
+    with opened(desk, WITH_ZOE) as session:
+        session.decide([zoe], Decision.KEEP)
+        session.note(ada, "a")
+        before = looks(session.state)
+        state = session.split(zoe, (PartSpec(files=("src/long.py",)),), keep=(1,))
+        long, rest = parts(state)
+        with pytest.raises(UsageError, match="is split already"):
+            session.split(zoe, (PartSpec(files=("docs/long.md",)),))
+        state = session.split(rest.oid, (PartSpec(files=("docs/long.md",)),))
+        session.note(rest.oid, "gone")
+        session.squash([long.oid, ada])
+        session.reword(long.oid, "gone")
+        session.move([long.oid], oid(desk, "bob"))
+        state = session.split(zoe, None)
+        assert state.missing == (), "no decision is about a commit that is no more"
+        assert [set(group) for group in state.decisions.squash] == [{ada, zoe}]
+        assert not state.decisions.messages
+        assert state.reviewed.decided[zoe] is Decision.KEEP, "as before the split"
+        assert dict(state.notes) == {ada: "a"}
+        assert [len(one) for one in (state.decisions.splits, state.decisions.order)] == [0, state.total]
+        state = session.squash([zoe])
+        assert state.missing == ()
+    with opened(desk, WITH_ZOE) as session:
+        assert session.state.missing == ()
+        while session.state.undo_text != "note on “[FIX_IMPL] Mend a”":
+            session.undo()
+        assert looks(session.state) == before
+
+
 def test_squashed_changes_share_a_commit_and_are_reverted_one_by_one(desk: Repository) -> None:
     bob, ada, zoe = oid(desk, "bob"), oid(desk, "ada"), oid(desk, "zoe")
     with opened(desk, WITH_ZOE) as session:

@@ -49,6 +49,19 @@ async def test_a_message_is_written_anew_and_who_helped_stays_credited(shop: Rep
         assert one.row("fix: guard it")
 
 
+async def test_the_mouse_selects_hunks(shop: Repository) -> None:
+    async with reviewing(shop, size=(130, 30)) as one:
+        await one.go_to("Keep the query")
+        row = next(y for y, line in enumerate(one.diff_lines) if " @@ " in line) + 2
+        await one.fleet.pilot.click("#diff", offset=(20, row), times=2)
+        await one.settled()
+        assert one.diff.selected == {(0, 0)}
+        await one.fleet.pilot.click("#diff", offset=(20, row))
+        await one.settled()
+        assert one.diff.selected == {(0, 0)}, "one click goes there"
+        assert one.diff.here == (0, 0)
+
+
 async def test_a_hunk_is_kept_alone(shop: Repository) -> None:
     shop.git("checkout", "-q", "ada")
     shop.commit(
