@@ -182,10 +182,13 @@ def _agents(plan: RunPlan) -> list[str]:
     where = "on this machine" if plan.provider == LOCAL_PROVIDER else f"on {plan.provider}"
     what = f"`{shlex.join(plan.agent_command)}`" if plan.agent_command is not None else plan.agent_type
     copy = "a copy of the repository" if plan.transfer == "mirror" else "a work tree of one private clone"
-    lines = [
-        f"{what} {where}, each in {copy}",
-        f"tests run with `{shlex.join((*plan.pytest_command, *plan.pytest_args))}`",
-    ]
+    lines = [f"{what} {where}, each in {copy}"]
+    if plan.role == "drafter":
+        lines.append(
+            f"each may change nothing in {plan.tutorial} but the blocks beneath its heading, and no other file"
+        )
+    else:
+        lines.append(f"tests run with `{shlex.join((*plan.pytest_command, *plan.pytest_args))}`")
     if plan.setup_command:
         lines.append(
             f"setup of each copy: `{plan.setup_command}`; copies share only uv's cache (setting setup_command)"
