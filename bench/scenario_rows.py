@@ -69,6 +69,7 @@ def _rows(told: Scenario, name: str) -> dict[str, Result]:
         ),
         "scenario_open": result(
             median([one.opening for one in reviews]), "s", 3.0,
+            against=f"{median([one.opening_cpu for one in reviews]):.1f} s of CPU of it and of what had ended by then",
             note=f"{about}: from the start of the program to rows on the screen, real pty, median of {_OPENINGS}; "
             "mngr lists meanwhile",
         ),

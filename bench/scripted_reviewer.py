@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bench.measure import cpu_of_process
 from pseudo_terminal import Terminal
 from selftest_recorder.terminal.emulator import open_terminal
 
@@ -37,14 +38,17 @@ _TAB, _ENTER, _UP = "\t", "\r", "\x1b[A"
 
 @dataclass(frozen=True)
 class Reviewing:
-    """What a review cost. `rows`: those at the start; `opening`: seconds until they were on the screen."""
+    """What a review cost. `rows`: those at the start; `opening`: seconds until they were on the screen.
+
+    `opening_cpu`: seconds of CPU of the program and of what it ran until then. `resident`: MiB of memory at most.
+    """
 
     rows: int
     keys: int
     opening: float
+    opening_cpu: float
     seconds: float
     resident: float
-    """MiB of memory that the program had at most."""
 
 
 class ScriptedReviewer:
@@ -74,7 +78,7 @@ class ScriptedReviewer:
         """Decide on every row by the truth, and publish. `is_mistake`: of a row as it is shown."""
         rows = self._until(self._progress, "an open review")[1]
         self._until(self._row, "a row under the cursor")
-        opened = time.perf_counter()
+        opened, cpu = time.perf_counter(), sum(cpu_of_process(self._terminal.pid))
         may_keep_group = by_kind
         while (progress := self._until(self._progress, "the progress"))[0] < progress[1]:
             row = self._until(self._row, "a row under the cursor")
@@ -96,7 +100,8 @@ class ScriptedReviewer:
         self._press("y")
         self._until(lambda: f"published as {BRANCH}" in self.screen, "the branch")
         seconds = time.perf_counter() - opened
-        return Reviewing(rows, self._keys, opened - self._terminal.began, seconds, _peak(self._terminal.pid))
+        opening = opened - self._terminal.began
+        return Reviewing(rows, self._keys, opening, cpu, seconds, _peak(self._terminal.pid))
 
     def _decide(self, key: str, before: tuple[int, int], asks: str = "") -> None:
         """Press it, and wait until the screen shows the decision. `asks`: a question that may come; its `x` reverts."""

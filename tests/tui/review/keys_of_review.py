@@ -146,7 +146,7 @@ async def _(one: Reviewing, key: str) -> None:
 @does("choose_columns")
 async def _(one: Reviewing, key: str) -> None:
     assert "agents" not in one.lines[0].split()
-    await one.press(key, "down", "space", "enter")
+    await one.press(key, "space", "enter")
     assert "agents" in one.lines[0].split()
     await one.press(key, "0", "enter")
     assert "agents" not in one.lines[0].split()

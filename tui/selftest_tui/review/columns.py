@@ -14,16 +14,14 @@ if TYPE_CHECKING:
 
 WHAT: Column[ReviewRow] = Column("what", "change", 16, lambda row, now: titled(row.change), good=32, most=90)
 _TEXTS_CELLS = 22
-TEXTS: Column[ReviewRow] = Column(
-    "texts", "texts of agents", 15,
-    lambda row, now: f"{review_words.texts(row):<{_TEXTS_CELLS}}" if row.others else "",
-    good=_TEXTS_CELLS, most=_TEXTS_CELLS + 2, drops=4, grows_first=True,
-    short=lambda row, now: f"{row.texts} of {len(row.agents)}" if row.others else "", short_below=_TEXTS_CELLS,
-)  # fmt: skip
-"""Of rows with several texts: nothing is merged silently. Where it is narrow, both numbers alone."""
 AGENTS: Column[ReviewRow] = Column(
-    "agents", "agents", 6, lambda row, now: str(len(row.agents)), drops=2, is_number=True
-)
+    "agents", "agents", 8,
+    lambda row, now: f"{review_words.texts(row):<{_TEXTS_CELLS}}" if row.others else f"{len(row.agents):>6}",
+    good=_TEXTS_CELLS, most=_TEXTS_CELLS, drops=2, grows_first=True,
+    short=lambda row, now: f"{row.texts} of {len(row.agents)}" if row.others else f"{len(row.agents):>6}",
+    short_below=_TEXTS_CELLS,
+)  # fmt: skip
+"""Of a row of several texts both numbers, as nothing is merged silently; where it is narrow without the words."""
 WHO: Column[ReviewRow] = Column("who", "by", 10, lambda row, now: ", ".join(row.agents[:3]), good=18, joins=3)
 KIND: Column[ReviewRow] = Column("kind", "kind", 5, lambda row, now: review_words.KINDS[row.change.kind], joins=1)
 FILES: Column[ReviewRow] = Column(
@@ -36,5 +34,5 @@ MARKS: Column[ReviewRow] = Column(
 )
 WHY: Column[ReviewRow] = Column("why", "why here", 24, lambda row, now: why_here(row), good=40, joins=2)
 
-COLUMNS: Columns[ReviewRow] = Columns("review", 9, (WHAT, TEXTS, AGENTS, WHO, KIND, FILES, TESTS, MARKS, WHY))
+COLUMNS: Columns[ReviewRow] = Columns("review", 9, (WHAT, AGENTS, WHO, KIND, FILES, TESTS, MARKS, WHY))
 """All columns, in their order. The prefix holds the decision, its result, and the place on the branch."""

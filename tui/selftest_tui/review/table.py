@@ -69,7 +69,7 @@ class LineTable(GroupedTable[ReviewLine, ReviewLines]):
         if any(row.is_alarming or row.weakens for row in lines.rows):
             is_wider = self.columns.prefer("marks") or is_wider
         if any(row.others for row in lines.rows):
-            is_wider = self.columns.prefer("texts") or is_wider
+            is_wider = self.columns.prefer("agents") or is_wider
         if is_wider:
             self.columns_moved()
         super().show(lines)
@@ -139,7 +139,7 @@ class LineTable(GroupedTable[ReviewLine, ReviewLines]):
         text = muted + Style(strike=True) if decision is Decision.REVERT else muted if is_out else base
         styles = {
             "what": text + Style(bold=True) if row.is_open else text,
-            "texts": text,
+            "agents": text if row.others else muted,
             "marks": base + self.style_of("warning"),
         }
         if row.is_alarming:

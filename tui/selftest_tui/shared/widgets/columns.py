@@ -257,9 +257,10 @@ def _share_out(
         widths[first.name] = max(1, widths[first.name] + spare)
         return widths
     for column in chosen:
-        missing = column.short_below - widths[column.name]
-        if column.grows_first and widths[first.name] + spare - missing >= min(first.good, want(first)) * 3 // 4:
-            grow(column, column.short_below)
+        goal = min(want(column), column.short_below)
+        left = widths[first.name] + spare - (goal - widths[column.name])
+        if column.grows_first and left >= min(first.good, want(first)) * 3 // 4:
+            grow(column, goal)
     grow(first, min(first.good, want(first)))
     goals = {column.name: max(0, min(column.good, want(column)) - widths[column.name]) for column in chosen}
     total = sum(goals.values())
