@@ -1,24 +1,28 @@
 """The review of a demo that nobody watches: its run is reviewed as a person would do it, verified, and published.
 
-Every fix is kept, a conflict is resolved by taking the newer change, and the rival that is no longer needed is
-reverted. Equal changes of three agents are one change. Then `verify` runs the tests again: a change whose claim does
-not hold, or that breaks the test of another, is reverted, until exactly what is published passes. Only the demo's own
-repository changes.
+Every fix is kept. An integrator resolves the conflict, in a run of its own; without its answer the newer change is
+taken, and the rival that is no longer needed is reverted. Equal changes of three agents are one change. Then `verify`
+runs the tests again: a change whose claim does not hold, or that breaks the test of another, is reverted, until exactly
+what is published passes. Only the demo's own repository changes.
 """
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from selftest_core.config import load_config
 from selftest_core.demo.world import PLAIN_PYTEST
 from selftest_core.errors import UsageError
+from selftest_core.integrate.applying import AnswerTaker
+from selftest_core.integrate.integration import find_conflicts, prepare_integration, tasks_of
 from selftest_core.review.candidate_branch import Decision, Status
 from selftest_core.review.changes.inputs import Request
 from selftest_core.review.conflict_files import choose
 from selftest_core.review.publishing import own_ref
 from selftest_core.review.session import ReviewSession
+from selftest_core.run.plan.preparation import RunOptions, begin
 from selftest_core.verify.review_verifier import ReviewVerifier
 from selftest_core.verify.verdicts import Verdict
 from selftest_core.verify.verification import Mark
@@ -33,8 +37,16 @@ BRANCH = "reviewed"
 """The branch that is published in the demo's repository."""
 
 
-def review_demo(folder: RunFolder, environ: Mapping[str, str], say: Callable[[str], None]) -> ReviewDocument | None:
-    """Review the run in `folder` to its published branch; None where no agent left a commit."""
+def review_demo(
+    folder: RunFolder,
+    environ: Mapping[str, str],
+    say: Callable[[str], None],
+    conduct: Callable[[RunFolder, Mapping[str, str]], object] | None = None,
+) -> ReviewDocument | None:
+    """Review the run in `folder` to its published branch; None where no agent left a commit.
+
+    `conduct`: conducts a run to its end, that of the integrator; without it none is started.
+    """
     from selftest_core.schema.review import review_document
 
     try:
@@ -44,6 +56,8 @@ def review_demo(folder: RunFolder, environ: Mapping[str, str], say: Callable[[st
     with session:
         say(f"{session.state.total} changes to review")
         session.decide([change.oid for change in session.state.reviewed.order], Decision.KEEP)
+        if conduct is not None and session.state.held:
+            _integrate(session, environ, say, conduct)
         for change in session.state.reviewed.order:
             if _status(session, change.oid) is Status.HELD:
                 rivals = _rivals(session, change.oid)
@@ -55,7 +69,33 @@ def review_demo(folder: RunFolder, environ: Mapping[str, str], say: Callable[[st
         config = load_config(Path(folder.plan().repository), environ)
         published = session.publish(BRANCH, has_trailers=config.publish_trailers, verdicts=verdicts)
         say(f"published as {BRANCH}")
-        return review_document(session.state.reviewed, own_ref(folder.run, "candidate"), published.ref)
+        return review_document(
+            session.state.reviewed, own_ref(folder.run, "candidate"), published.ref,
+            integrations=session.state.integrations,
+        )  # fmt: skip
+
+
+def _integrate(
+    session: ReviewSession,
+    environ: Mapping[str, str],
+    say: Callable[[str], None],
+    conduct: Callable[[RunFolder, Mapping[str, str]], object],
+) -> None:
+    """Let agents resolve the conflicts, and apply their answers."""
+    config = load_config(session.top, environ, {"env": PLAIN_PYTEST})
+    conflicts = find_conflicts(session)
+    prepared = asyncio.run(prepare_integration(conflicts, RunOptions(), config, environ, lambda text: None))
+    run = begin(prepared, environ)
+    tasks = tasks_of(prepared.plan, conflicts)
+    session.begin_integration(run.run, tasks)
+    say(f"in conflict, an agent resolves it: {conflicts.tasks[0].id}")
+    conduct(run, environ)
+    AnswerTaker().take(session)
+    for oids in tasks.values():
+        found = session.state.integrations.by_change[oids[0]]
+        is_resolved = found.is_ended and not found.reason
+        said = f"resolved by {found.agent}" if is_resolved else f"not resolved: {found.reason or 'no answer came'}"
+        say(f"{said}: {next(one.subject for one in session.state.reviewed.order if one.oid == oids[0])}")
 
 
 def _verify(

@@ -57,8 +57,13 @@ def answer_name(change: TaskChange, path: str) -> str:
     return f"{change.folder}/{path}" if change.folder else path
 
 
-def read_answer(place: Path, task: StoredTask, outcome: Outcome | None) -> IntegratorAnswer:
-    """Read the answer to a task from the folder of an attempt. Raises UnusableAnswerError with the reason."""
+def read_answer(
+    place: Path, task: StoredTask, outcome: Outcome | None, *, is_partial: bool = False
+) -> IntegratorAnswer:
+    """Read the answer to a task from the folder of an attempt. `is_partial`: not every file needs an answer.
+
+    Raises UnusableAnswerError with the reason.
+    """
     wanted = {answer_name(change, file.path): file.path for change in task.changes for file in change.files}
     found = dict(_files(place / RESOLVED))
     others = [name for name in found if name not in wanted]
@@ -70,7 +75,7 @@ def read_answer(place: Path, task: StoredTask, outcome: Outcome | None) -> Integ
     if both:
         raise UnusableAnswerError(f"it deletes {shown(both[0])}, and answers it with a text")
     missing = [name for name in wanted if name not in found and name not in deleted]
-    if missing:
+    if missing and not is_partial:
         more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
         raise UnusableAnswerError(f"it does not answer {shown(missing[0])}{more}")
     return IntegratorAnswer({name: _read(path) for name, path in found.items()}, deleted, one_side)

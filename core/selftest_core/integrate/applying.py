@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from selftest_core.errors import SelftestError
 from selftest_core.integrate.answer import UnusableAnswerError, read_answer
 from selftest_core.integrate.fitting import resolve_all
+from selftest_core.integrate.normalising import StoredGroup, apply_group, read_group, read_group_answer
 from selftest_core.integrate.task import TASK_FILE, StoredTask, UnreadableTaskError, read_task
 from selftest_core.paths import runs_folder
 from selftest_core.review.resolutions import Resolution
@@ -116,6 +117,9 @@ def _apply(session: ReviewSession, folder: RunFolder, row: RunRow) -> None:
         outcome = parse_outcome((place / OUTCOME).read_bytes())
     except (OSError, UnreadableOutcomeError) as error:
         raise UnusableAnswerError("its outcome cannot be read") from error
+    if isinstance(task, StoredGroup):
+        apply_group(session, task, read_group_answer(place, task, outcome), row.name)
+        return
     answer = read_answer(place, task, outcome)
     if not _is_applied(session, task, row.name):
         resolve_all(_OpenReview(session), task, answer, row.name)
@@ -130,10 +134,13 @@ def _is_applied(session: ReviewSession, task: StoredTask, agent: str) -> bool:
     )
 
 
-def task_of(planned: PlannedTest) -> StoredTask:
+def task_of(planned: PlannedTest) -> StoredTask | StoredGroup:
     """Read the task of a planned agent. Raises UnreadableTaskError."""
     text = next((file.text for file in planned.files if file.name == TASK_FILE), "")
-    return read_task(text)
+    try:
+        return read_group(text) or read_task(text)
+    except (ValueError, KeyError, TypeError) as error:
+        raise UnreadableTaskError("The task of an integrator cannot be read", str(error)) from error
 
 
 class _OpenReview:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from selftest_core.review.conflict_files import ConflictFile
 
 _MARKER = re.compile(rb"(?m)^(?:<{7,}|>{7,}|\|{7,})(?: .*)?$|^={7,}$")
-_WORD = re.compile(r"\w+")
+_WORD, _SIGNS = re.compile(r"\w+"), re.compile(r"[^\w\s]+")
 
 
 def refusal_reason(file: ConflictFile, content: bytes | None, *, is_one_side_meant: bool) -> str:
@@ -118,23 +118,28 @@ def lost_side(file: ConflictFile, content: bytes | None) -> str:
     """Say which side's work is not in the result at all.
 
     A side is lost where it introduces words that the other does not, and the result introduces none of them; a side
-    that only removes words is lost where the result has all of them again.
+    that only removes words is lost where the result has all of them again. Signs count where a side changes no word.
     """
     if file.ours is None or file.theirs is None:
         return "keeps one side where the other deletes the file"
     if content is None:
         return "is deleted, which neither side does"
-    base, result = _words(file.base), _words(content)
-    ours, theirs = _words(file.ours), _words(file.theirs)
-    for mine, other, name in ((ours, theirs, "the branch"), (theirs, ours, "the change")):
-        added = (mine - base) - (other - base)
-        removed = (base - mine) - (base - other)
-        if added and not added & (result - base):
-            return f"has nothing of what {name} adds"
-        if not added and removed and not removed & (base - result):
-            return f"has all again that {name} removes"
+    for mine, other, name in (
+        (file.ours, file.theirs, "the branch"),
+        (file.theirs, file.ours, "the change"),
+    ):
+        for parts in (_WORD, _SIGNS):
+            base, result = _count(parts, file.base), _count(parts, content)
+            added = (_count(parts, mine) - base) - (_count(parts, other) - base)
+            removed = (base - _count(parts, mine)) - (base - _count(parts, other))
+            if added and not added & (result - base):
+                return f"has nothing of what {name} adds"
+            if not added and removed and not removed & (base - result):
+                return f"has all again that {name} removes"
+            if added or removed:
+                break
     return ""
 
 
-def _words(text: bytes | None) -> Counter[str]:
-    return Counter(_WORD.findall((text or b"").decode("utf-8", "replace")))
+def _count(parts: re.Pattern[str], text: bytes | None) -> Counter[str]:
+    return Counter(parts.findall((text or b"").decode("utf-8", "replace")))

@@ -15,16 +15,20 @@ from selftest_core.errors import SelftestError, describe_error
 from selftest_core.integrate.answer import UnusableAnswerError, read_answer
 from selftest_core.integrate.applying import task_of
 from selftest_core.integrate.fitting import resolve_all
+from selftest_core.integrate.normalising import StoredGroup, lay_group, read_group_answer
 from selftest_core.integrate.proof import prove, slots_of
 from selftest_core.integrate.standing import open_standing
 from selftest_core.verify.slots import remove_tree
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from selftest_core.config import Config
     from selftest_core.integrate.answer import IntegratorAnswer
+    from selftest_core.integrate.proof import Proof
+    from selftest_core.integrate.standing import Standing
     from selftest_core.integrate.task import StoredTask
+    from selftest_core.review.changes.collect_changes import Change
     from selftest_core.run.outcome.outcome import Outcome
     from selftest_core.run.plan.plan import PlannedTest, RunPlan
 
@@ -56,6 +60,10 @@ class IntegratorGate:
     def _judge(self, planned: PlannedTest, folder: Path, outcome: Outcome, is_stopped: threading.Event) -> str:
         try:
             task = task_of(planned)
+            if isinstance(task, StoredGroup):
+                return self._proved_group(
+                    planned.agent_name, task, read_group_answer(folder, task, outcome), is_stopped
+                )
             answer = read_answer(folder, task, outcome)
             return self._proved(planned.agent_name, task, answer, is_stopped)
         except UnusableAnswerError as error:
@@ -66,13 +74,35 @@ class IntegratorGate:
     def _proved(self, agent: str, task: StoredTask, answer: IntegratorAnswer, is_stopped: threading.Event) -> str:
         with open_standing(Path(self._plan.repository), task.review, self._environ) as standing:
             resolved = resolve_all(standing, task, answer, agent)
-            proof = prove(
-                standing, resolved, task.rivals, self._slots, self._config, self._environ,
-                self._plan.verify_on_arrival, is_stopped,
-            )  # fmt: skip
+            mine, others = standing.changes(resolved), standing.changes(task.rivals)
+            proof = self._prove(standing, standing.trees(resolved), mine, others, is_stopped)
         if proof.reason:
-            return proof.reason if not proof.output else f"{proof.reason}\n{proof.output}"
+            return _reason_of(proof)
         dropped = next((why for why in (answer.one_side or {}).values() if why), "")
         if dropped and not proof.passed:
             return "it drops one side, and no test of either side shows that this is right"
         return ""
+
+    def _proved_group(
+        self, agent: str, task: StoredGroup, contents: Mapping[str, bytes | None], is_stopped: threading.Event
+    ) -> str:
+        with open_standing(Path(self._plan.repository), task.review, self._environ) as standing:
+            members, tree = lay_group(standing, task, contents, agent)
+            return _reason_of(self._prove(standing, (standing.whole_tree(), tree), members, (), is_stopped))
+
+    def _prove(
+        self,
+        standing: Standing,
+        trees: tuple[str, str],
+        mine: Sequence[Change],
+        others: Sequence[Change],
+        is_stopped: threading.Event,
+    ) -> Proof:
+        return prove(
+            standing, trees, mine, others, self._slots, self._config, self._environ,
+            self._plan.verify_on_arrival, is_stopped,
+        )  # fmt: skip
+
+
+def _reason_of(proof: Proof) -> str:
+    return "\n".join(part for part in (proof.reason, proof.output) if part)

@@ -2,7 +2,7 @@
 
     found = find_conflicts(session)                                   # in the session's thread
     prepared = await prepare_integration(found, wanted, config, environ, say)
-    folder = begin_integration(prepared, environ)                     # then session.begin_integration(…), then conduct
+    folder = begin(prepared, environ)                                 # then session.begin_integration(…), then conduct
 
 Changes that are in conflict in the same files are one agent's. The agents start from the candidate branch, so that they
 can run the tests of what is there; of the conflict itself they get all contents as files.
@@ -17,11 +17,13 @@ from typing import TYPE_CHECKING
 from selftest_core.errors import RefusedError
 from selftest_core.frozen import dataclass
 from selftest_core.git.patches import shown
+from selftest_core.integrate.normalising import GroupTask, find_group, group_brief, group_files
 from selftest_core.integrate.task import (
     ConflictTask,
     HeldChange,
     Intent,
     brief,
+    intent_of,
     join_sharing,
     task_files,
     unsuited_reason,
@@ -36,26 +38,23 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from selftest_core.config import Config
-    from selftest_core.review.changes.collect_changes import Change
     from selftest_core.review.conflict_files import ConflictFile
     from selftest_core.review.session import ReviewSession
     from selftest_core.review.state import ReviewState
     from selftest_core.run.plan.plan import RunPlan
     from selftest_core.run.plan.preparation import Prepared, RunOptions
 
-_MOST_REPORTS = 3
-
 
 @dataclass(frozen=True, slots=True)
 class Conflicts:
-    """The conflicts of a review that agents can resolve. `base`: the candidate branch. `top`: the user's work tree.
+    """The work that agents can do in a review. `base`: the commit that they start from. `top`: the user's work tree.
 
     `left_out`: subjects of changes in conflict that are not for an agent now, each with the reason.
     """
 
     top: Path
     base: str
-    tasks: tuple[ConflictTask, ...]
+    tasks: tuple[ConflictTask | GroupTask, ...]
     left_out: tuple[tuple[str, str], ...]
 
 
@@ -77,12 +76,17 @@ def find_conflicts(session: ReviewSession, oids: Collection[str] | None = None) 
         if reason:
             left_out.append((shown(change.subject), reason))
         else:
-            held[oid] = HeldChange(_intent(state, change), files)
+            held[oid] = HeldChange(intent_of(state, change), files)
     tasks = tuple(ConflictTask(state.name, joined, _rivals(state, joined)) for joined in join_sharing(held))
     if not tasks:
         detail = "\n".join(f"{subject}: {reason}" for subject, reason in left_out)
         raise RefusedError("No conflict is for an agent", detail or "No change is in conflict.")
     return Conflicts(session.top, session.store_candidate(), tasks, tuple(left_out))
+
+
+def find_alternatives(session: ReviewSession, oid: str) -> Conflicts:
+    """Read the row of a change, for one change instead of its texts. Raises RefusedError where that cannot be asked."""
+    return Conflicts(session.top, session.base, (find_group(session, oid),), ())
 
 
 def _conflict(session: ReviewSession, oid: str) -> tuple[str, tuple[ConflictFile, ...]]:
@@ -104,23 +108,9 @@ def _rivals(state: ReviewState, changes: Sequence[HeldChange]) -> tuple[Intent, 
     last = max(number for number, one in enumerate(state.reviewed.order) if one.oid in mine)
     statuses = {one.item.oid: one.status for one in state.reviewed.line.items}
     return tuple(
-        _intent(state, one)
+        intent_of(state, one)
         for one in state.reviewed.order[:last]
         if statuses[one.oid] is Status.LAID and any(path.path in paths for path in one.paths)
-    )
-
-
-def _intent(state: ReviewState, change: Change) -> Intent:
-    told = [state.evidence[agent] for agent in change.agents if agent in state.evidence]
-    source = next(one for one in change.sources if one.oid == change.oid)
-    return Intent(
-        change.oid,
-        change.subject,
-        source.commit.text,
-        change.agents,
-        tuple(one.words for one in told[:_MOST_REPORTS] if one.words),
-        state.notes.get(change.oid, ""),
-        tuple(dict.fromkeys(test for one in told for test, _ in one.tests)),
     )
 
 
@@ -137,11 +127,7 @@ async def prepare_integration(
     """
     isolation = await asyncio.to_thread(isolation_of_claims, config, environ)
     tasks = [
-        Task(
-            task_id(one.id),
-            brief(one),
-            tuple(TaskFile(name, text) for name, text in task_files(one).items()),
-        )
+        Task(task_id(one.id), brief_of(one), tuple(TaskFile(name, text) for name, text in files_of(one).items()))
         for one in conflicts.tasks
     ]
     wanted = replace(wanted, base=conflicts.base)
@@ -152,5 +138,22 @@ async def prepare_integration(
 
 def tasks_of(plan: RunPlan, conflicts: Conflicts) -> dict[str, tuple[str, ...]]:
     """The ids of the changes that each agent of a plan resolves, by its name."""
-    by_id = {task_id(one.id): one for one in conflicts.tasks}
-    return {test.agent_name: tuple(change.intent.oid for change in by_id[test.node_id].changes) for test in plan.tests}
+    by_id = {task_id(one.id): oids_of(one) for one in conflicts.tasks}
+    return {test.agent_name: by_id[test.node_id] for test in plan.tests}
+
+
+def oids_of(task: ConflictTask | GroupTask) -> tuple[str, ...]:
+    """The ids of the changes that a task is about."""
+    if isinstance(task, GroupTask):
+        return tuple(one.oid for one in task.members)
+    return tuple(change.intent.oid for change in task.changes)
+
+
+def brief_of(task: ConflictTask | GroupTask) -> str:
+    """The part of the prompt that only this task has, as Markdown."""
+    return group_brief(task) if isinstance(task, GroupTask) else brief(task)
+
+
+def files_of(task: ConflictTask | GroupTask) -> dict[str, str]:
+    """The text files for the agent by name."""
+    return group_files(task) if isinstance(task, GroupTask) else task_files(task)

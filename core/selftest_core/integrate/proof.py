@@ -16,6 +16,7 @@ from selftest_core.verify.environment import find_testing
 from selftest_core.verify.kept.results import Results
 from selftest_core.verify.local import LocalVerifier
 from selftest_core.verify.ownership import files_with_tests, find_owned
+from selftest_core.verify.review_verifier import lock_slots
 from selftest_core.verify.sandbox import choose_isolation
 from selftest_core.verify.schedule import judge_tests
 from selftest_core.verify.verdicts import Verdict
@@ -49,29 +50,31 @@ class Proof:
 
 def prove(
     standing: Standing,
-    resolved: tuple[str, ...],
-    rivals: tuple[str, ...],
+    trees: tuple[str, str],
+    mine: Sequence[Change],
+    others: Sequence[Change],
     slots: Path,
     config: Config,
     environ: Mapping[str, str],
     isolation: str,
     is_stopped: threading.Event,
 ) -> Proof:
-    """Run the tests of the `resolved` changes and of their `rivals` (ids). Blocking.
+    """Run the tests of the changes that an answer is about (`mine`), and of the `others` that it concerns. Blocking.
 
-    `slots`: a folder for the trees. `isolation`: as the plan says it. Raises StoppedError, ToolError, RefusedError.
+    `trees`: of the branch without the answer and with it. `slots`: a folder for the trees. `isolation`: as the plan has
+    it. Raises StoppedError, ToolError, RefusedError.
     """
     top = standing.inputs.place.top
     wanted = "none" if isolation == "none" else "require"
     testing = find_testing(top, config, choose_isolation(wanted, environ), environ)
-    before, after = standing.trees(resolved)
+    before, after = trees
     with (
+        lock_slots(slots, slots.name),  # a sweep leaves locked ones alone
         closing(Results.open(own_folder(top), testing.environment.digest)) as results,
         LocalVerifier(slots, standing.engine.store.git, testing, 1) as verifier,
     ):
         verifier.begin(is_stopped)
-        mine, theirs = standing.changes(resolved), standing.changes(rivals)
-        tests = _tests_of(standing, (*mine, *theirs), after, verifier)
+        tests = _tests_of(standing, (*mine, *others), after, verifier)
         if verifier.is_stopped:
             raise stopped()
         if isinstance(tests, str):
@@ -82,8 +85,8 @@ def prove(
         red = [test for test in every if found[test].verdict not in _FINE]
         alone = _trees_alone(standing, mine, tests, before)
         for test in red:
-            trees = alone.get(test, (before,))
-            was = [driver.drive(judge_tests(tree, [test], "without the resolution"))[test].verdict for tree in trees]
+            without = alone.get(test, (before,))
+            was = [driver.drive(judge_tests(tree, [test], "without it"))[test].verdict for tree in without]
             if all(verdict not in _FINE for verdict in was):
                 continue
             last = found[test].runs[-1]

@@ -13,7 +13,7 @@ from selftest_core.errors import UsageError
 from selftest_core.git.command import Git, find_place
 from selftest_core.paths import runs_folder
 from selftest_core.review.apply_decisions import apply_decisions
-from selftest_core.review.candidate_branch import Squash, build_line
+from selftest_core.review.candidate_branch import Squash, Status, build_line
 from selftest_core.review.changes.inputs import Inputs, run_inputs
 from selftest_core.review.changes.plan import Targets
 from selftest_core.review.conflict_files import read_conflicts
@@ -27,20 +27,22 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from selftest_core.review.apply_decisions import Reviewed
-    from selftest_core.review.candidate_branch import LineItem, Status
+    from selftest_core.review.candidate_branch import Item, Line, LineItem
     from selftest_core.review.changes.collect_changes import Change
     from selftest_core.review.conflict_files import ConflictFile
     from selftest_core.review.resolutions import Resolution
+    from selftest_core.review.review_log import Subject
 
 
 class Standing:
     """A review at one moment. `before`: as it is; `reviewed`: with the resolutions that were tried on it."""
 
-    def __init__(self, engine: Engine, inputs: Inputs, tips: Mapping[str, str], reviewed: Reviewed) -> None:
+    def __init__(self, engine: Engine, inputs: Inputs, subject: Subject, reviewed: Reviewed) -> None:
         self.engine = engine
+        self.base = subject.base
         self.inputs = inputs
         self.before = self.reviewed = reviewed
-        self._tips = tips
+        self._tips = {branch.agent: branch.tip for branch in subject.branches}
 
     def status_of(self, oid: str) -> Status | None:
         """The status of a change, None where it is not in the review any more."""
@@ -73,18 +75,30 @@ class Standing:
         last = max(number for number, change in enumerate(self.reviewed.order) if change.oid in oids)
         return self._tree(self.before, last + 1), self._tree(self.reviewed, last + 1)
 
+    def tree_with(self, oid: str, item: Item) -> str | None:
+        """The tree of the whole branch with another item instead of a change; None where that is in conflict."""
+        items = tuple(item if one.oid == oid else one.item for one in self.reviewed.order)
+        line = self._line(self.reviewed, items)
+        placed = next(one for one in line.items if one.item.oid == item.oid)
+        return None if placed.status is Status.HELD else line.tree
+
+    def whole_tree(self) -> str:
+        """The tree of the whole branch, stored."""
+        return self._tree(self.before, len(self.before.order))
+
     def own_tree(self, agent: str) -> str | None:
         """The tree of an agent's own branch."""
         tip = self._tips.get(agent)
         return None if tip is None else self.engine.store.tree_of(tip)
 
     def _tree(self, reviewed: Reviewed, count: int) -> str:
+        return self._line(reviewed, tuple(change.item for change in reviewed.order[:count])).tree
+
+    def _line(self, reviewed: Reviewed, items: tuple[Item, ...]) -> Line:
         store, base = self.engine.store, reviewed.plan.base
-        items = tuple(change.item for change in reviewed.order[:count])
         answers = answers_of(reviewed.decisions.resolutions.values())
         # Only the tree counts here, so it may be one commit.
-        line = build_line(self.engine, base, store.tree_of(base), [Squash(items)], reviewed.decided, answers=answers)
-        return line.tree
+        return build_line(self.engine, base, store.tree_of(base), [Squash(items)], reviewed.decided, answers=answers)
 
     def _placed(self, oid: str) -> LineItem | None:
         return next((one for one in self.reviewed.line.items if one.item.oid == oid), None)
@@ -107,6 +121,6 @@ def open_standing(top: Path, review: str, environ: Mapping[str, str]) -> Iterato
     subject = current_subject(subject, inputs, Git(place.git_dir, environ))
     with Engine.open(home / "engine.git", place.git_dir, environ) as engine:
         builder = StateBuilder(engine, review, home, ResolutionMemory(resolution_folder(environ)))
-        builder.collect(subject, inputs)
+        builder.collect(subject, inputs, log.new)
         reviewed = builder.apply(log, subject, 0.0, lambda: True).reviewed
-        yield Standing(engine, inputs, {branch.agent: branch.tip for branch in subject.branches}, reviewed)
+        yield Standing(engine, inputs, subject, reviewed)

@@ -20,7 +20,9 @@ from selftest_core.run.plan.prompt import fenced
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from selftest_core.review.changes.collect_changes import Change
     from selftest_core.review.conflict_files import ConflictFile
+    from selftest_core.review.state import ReviewState
 
 TASK_FILE = "task.json"
 LARGEST_SIDE = 256 * 1024
@@ -29,6 +31,7 @@ _TAG = re.compile(r"\[[A-Za-z_]+\]\s*")
 _LONGEST_WORDS = 4000
 _LONGEST_SUBJECT = 80
 _MOST_TESTS = 40
+_MOST_REPORTS = 3
 
 
 class UnreadableTaskError(SelftestError):
@@ -97,6 +100,21 @@ class StoredTask:
     review: str
     changes: tuple[TaskChange, ...]
     rivals: tuple[str, ...] = ()
+
+
+def intent_of(state: ReviewState, change: Change) -> Intent:
+    """Collect what a change wanted."""
+    told = [state.evidence[agent] for agent in change.agents if agent in state.evidence]
+    source = next(one for one in change.sources if one.oid == change.oid)
+    return Intent(
+        change.oid,
+        change.subject,
+        source.commit.text,
+        change.agents,
+        tuple(one.words for one in told[:_MOST_REPORTS] if one.words),
+        state.notes.get(change.oid, ""),
+        tuple(dict.fromkeys(test for one in told for test, _ in one.tests)),
+    )
 
 
 def task_id(intents: Sequence[Intent]) -> str:
@@ -226,14 +244,14 @@ def brief(task: ConflictTask) -> str:
         ]
     for number, change in enumerate(task.changes, 1):
         lines += [f"## The change in conflict{'' if is_one else f', {number} of {len(task.changes)}'}", ""]
-        lines += _intent_lines(change.intent)
+        lines += intent_lines(change.intent)
         for place, file in enumerate(change.files, 1):
             lines += [*_file_lines(file, f"{number}-{place}", _folder(task, number)), ""]
     lines += ["## What it is in conflict with", ""]
     if not task.rivals:
         lines += ["The branch itself: its base has changed these files since the change was made.", ""]
     for rival in task.rivals:
-        lines += _intent_lines(rival)
+        lines += intent_lines(rival)
     tests = list(dict.fromkeys(test for one in _all_intents(task) for test in one.tests))
     lines += ["## Tests of both sides", ""]
     lines += [f"- `{shown(test)}`" for test in tests[:_MOST_TESTS]] or ["None is known."]
@@ -246,7 +264,8 @@ def _all_intents(task: ConflictTask) -> Iterator[Intent]:
     yield from task.rivals
 
 
-def _intent_lines(intent: Intent) -> list[str]:
+def intent_lines(intent: Intent) -> list[str]:
+    """Quote what a change wanted: its message, reports and note."""
     who = ", ".join(shown(agent) for agent in intent.agents[:5])
     more = f" and {len(intent.agents) - 5} more" if len(intent.agents) > 5 else ""
     lines = [f"Commit {intent.oid[:12]}{f' of {who}{more}' if who else ''}:", ""]

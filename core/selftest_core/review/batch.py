@@ -30,7 +30,7 @@ from selftest_core.review.engine import Engine
 from selftest_core.review.evidence import claims_of, provenance_of, read_verified
 from selftest_core.review.publishing import keep_candidate, own_ref, read_branches
 from selftest_core.review.pull_request import open_for, write_pull_request
-from selftest_core.review.repository import find_log, keep_sources, open_log
+from selftest_core.review.repository import find_log, keep_sources, open_log, with_proposed
 from selftest_core.review.review_log import Integrations, decisions_of, fold
 
 if TYPE_CHECKING:
@@ -121,6 +121,7 @@ def review(
         claims = claims_of(inputs.evidence, read_verified(home))
         # With a decisions file the result is the same wherever, so it cannot depend on when changes arrived here.
         arrived = log.new if given is None else {}
+        inputs = replace(inputs, targets=with_proposed(inputs.targets, log.subject))
         plan = make_plan(engine.store, inputs.targets, claims, inputs.left_out, arrived=arrived)
         if given is None:
             if onto is not None and request.onto is None:

@@ -13,7 +13,6 @@ from selftest_core.errors import RefusedError, ToolFailedError, UsageError
 from selftest_core.git.command import Git, find_place
 from selftest_core.journal import Journal, read
 from selftest_core.paths import runs_folder
-from selftest_core.review.changes.collect_changes import Branch
 from selftest_core.review.changes.inputs import Inputs, find_inputs, words_of
 from selftest_core.review.changes.plan import Targets, find_main
 from selftest_core.review.publishing import Branches, own_ref
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from selftest_core.review.candidate_branch import Line
+    from selftest_core.review.changes.collect_changes import Branch
     from selftest_core.review.changes.inputs import Request
     from selftest_core.review.engine import Engine
 
@@ -91,12 +91,19 @@ def current_subject(subject: Subject, inputs: Inputs, user: Git) -> Subject:
     that was rebased onto a newer base moves the base too, since commits of the base are not changes of the branch.
     """
     if subject.kind in ("run", "agents"):
-        return replace(subject, branches=inputs.targets.branches)
-    tips = user.resolve_each(branch.agent for branch in subject.branches)
-    branches = tuple(Branch(branch.agent, tips.get(branch.agent, branch.tip)) for branch in subject.branches)
+        return replace(subject, branches=with_proposed(inputs.targets, subject).branches)
+    tips = user.resolve_each(branch.agent for branch in subject.branches if not branch.alternative_of)
+    branches = tuple(replace(branch, tip=tips.get(branch.agent, branch.tip)) for branch in subject.branches)
     if branches == subject.branches:
         return subject
     return replace(subject, branches=branches, base=_current_base(subject, branches, user))
+
+
+def with_proposed(targets: Targets, subject: Subject | None) -> Targets:
+    """Add the changes that agents proposed in a review to its branches, as they were found."""
+    proposed = () if subject is None else tuple(one for one in subject.branches if one.alternative_of)
+    known = {branch.tip for branch in targets.branches}
+    return replace(targets, branches=(*targets.branches, *(one for one in proposed if one.tip not in known)))
 
 
 def _current_base(subject: Subject, branches: Iterable[Branch], user: Git) -> str:

@@ -276,8 +276,8 @@ def subject_fields(subject: Subject) -> dict[str, Any]:
 
 
 def branch_fields(branches: Iterable[Branch]) -> list[list[str]]:
-    """Convert branches to JSON."""
-    return [[branch.agent, branch.tip] for branch in branches]
+    """Convert branches to JSON: agent and tip, and of a proposed change the one whose row it joins."""
+    return [[one.agent, one.tip, *([one.alternative_of] if one.alternative_of else [])] for one in branches]
 
 
 def _remove(decided: dict[str, Any], oids: Collection[str]) -> None:
@@ -335,7 +335,7 @@ def _integrated(before: Integrations, fields: Mapping[str, Any]) -> Integrations
 
 
 def _branches(value: Any) -> tuple[Branch, ...]:
-    return tuple(Branch(str(agent), _oid(tip)) for agent, tip in value)
+    return tuple(Branch(str(agent), _oid(tip), *map(_oid, other)) for agent, tip, *other in value)
 
 
 def _oid(value: Any) -> str:

@@ -26,15 +26,17 @@ from selftest_core.review import decisions as decisions_file
 from selftest_core.review import repository
 from selftest_core.review.apply_decisions import build_kept_line, publish_review
 from selftest_core.review.candidate_branch import Decision, Squash, Status
+from selftest_core.review.changes.collect_changes import Branch
 from selftest_core.review.changes.inputs import home_of, renewed
 from selftest_core.review.changes.messages import cleaned, split_trailers, squashed_message
 from selftest_core.review.changes.parts import split_json
+from selftest_core.review.changes.proposed import write_proposed
 from selftest_core.review.changes.ranking import Ranked
 from selftest_core.review.changes.rows import APART
 from selftest_core.review.conflict_files import read_conflicts, read_sides
 from selftest_core.review.engine import Engine
 from selftest_core.review.evidence import provenance_of
-from selftest_core.review.publishing import keep_candidate
+from selftest_core.review.publishing import keep_candidate, transfer
 from selftest_core.review.pull_request import open_for, write_pull_request
 from selftest_core.review.repository import Upstream, read_upstream
 from selftest_core.review.resolutions import ResolutionMemory, resolution_folder, resolution_json
@@ -141,6 +143,11 @@ class ReviewSession:
     def top(self) -> Path:
         """The user's work tree."""
         return self._inputs.place.top
+
+    @property
+    def base(self) -> str:
+        """The commit that the reviewed branches start from."""
+        return self._subject.base
 
     @property
     def kind(self) -> str:
@@ -356,6 +363,21 @@ class ReviewSession:
         """Write the candidate branch to its ref now, and return its last commit: agents can start from there."""
         self._update_candidate()
         return self.state.reviewed.line.tip
+
+    def propose(self, oids: Sequence[str], contents: Mapping[str, bytes | None], agent: str) -> ReviewState:
+        """Add one change instead of several of a row, with these files, to that row; nothing is chosen by that.
+
+        No act: it arrives, like a commit of an agent. Raises ToolError where git cannot write it.
+        """
+        members = [self._change(oid) for oid in oids]
+        subject = self._subject
+        tip = write_proposed(self._engine.store, subject.base, members, contents, agent)
+        transfer(self._engine.store, self._user, tip, subject.base)
+        branch = Branch(agent, tip, members[0].original_oids[0])
+        if tip not in {one.tip for one in subject.branches}:
+            self._arrive(subject, replace(subject, branches=(*subject.branches, branch)))
+            self.state = self._build()
+        return self.state
 
     def begin_integration(self, run: str, tasks: Mapping[str, Sequence[str]]) -> ReviewState:
         """Note that agents of a run work on conflicts: the changes by agent. No act: there is nothing to undo."""
@@ -575,8 +597,10 @@ class ReviewSession:
         """Add commits that came since. No decision changes by that."""
         before = self._subject
         now = repository.current_subject(before, self._inputs, self._user)
-        if now == before:
-            return
+        if now != before:
+            self._arrive(before, now)
+
+    def _arrive(self, before: Subject, now: Subject) -> None:
         new = repository.new_commits(before, now, self._user)
         repository.keep_sources(self._user, self._name, (branch.tip for branch in now.branches))
         number = max(self._log.new.values(), default=0) + 1

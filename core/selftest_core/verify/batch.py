@@ -13,7 +13,7 @@ from selftest_core.review.changes.plan import make_plan
 from selftest_core.review.decisions import Decisions, read_decisions
 from selftest_core.review.engine import Engine
 from selftest_core.review.evidence import claims_of
-from selftest_core.review.repository import find_review
+from selftest_core.review.repository import LOG, find_review, read_log, with_proposed
 from selftest_core.review.session import DECISIONS
 from selftest_core.verify.review_verifier import ReviewVerifier
 from selftest_core.verify.verdicts import Verdict
@@ -93,7 +93,8 @@ def verify(
         ReviewVerifier.open(engine, inputs.place.top, home, config, environ, verifying.jobs, verifying.on) as verifier,
     ):
         _warn(verifier.isolation, say)
-        plan = make_plan(engine.store, inputs.targets, claims_of(inputs.evidence), inputs.left_out)
+        targets = with_proposed(inputs.targets, read_log(home / LOG).subject)
+        plan = make_plan(engine.store, targets, claims_of(inputs.evidence), inputs.left_out)
         reviewed = apply_decisions(engine, plan, given or _decided(home))
         verification = verifier.verify(
             reviewed, inputs.evidence, inputs.targets.branches, on_progress, is_stopped,

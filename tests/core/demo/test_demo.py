@@ -108,21 +108,25 @@ def check_review(line: dict[str, Any], says: str) -> None:
     assert len(by_subject) == len(line["items"]) == commits - 2  # three agents made one change
     alike = by_subject["[FIX_IMPL] Round tax half up"]
     assert (len(alike["agents"]), len(alike["sources"]), alike["status"]) == (3, 3, "laid")
-    # Two agents mended one line in two ways: one was held, then resolved, and the other reverted.
+    # Two agents mended one line in two ways: one was in conflict, and an integrator resolved it.
     rivals = [
         by_subject[f"[FIX_IMPL] Lock {how}"] for how in ("after five failures, not six", "when no attempt is left")
     ]
-    assert sorted((one["status"], one["decision"]) for one in rivals) == [("dropped", "revert"), ("laid", "keep")]
+    assert {one["decision"] for one in rivals} == {"keep"}
+    (resolved,) = (one for one in rivals if one["resolved"])
+    assert (resolved["status"], resolved["integration"]["state"]) == ("laid", "resolved")
+    assert resolved["resolved_by"] == [resolved["integration"]["agent"]]
     # One claims that its test passes, and it does not; another breaks a test that is not its own.
     wrong = [by_subject[f"[FIX_IMPL] {what}"] for what in ("Let the sum follow the tax", "Format money shortly")]
     assert {(one["status"], one["decision"]) for one in wrong} == {("dropped", "revert")}
     assert {item["decision"] for item in line["items"] if item not in [*rivals, *wrong]} == {"keep"}
     assert (line["published"], line["left_out"]) == ("refs/heads/reviewed", [])
-    assert says.count("in conflict, resolved: [FIX_IMPL] Lock ") == 1
+    assert says.count("in conflict, an agent resolves it: Lock ") == 1
+    assert says.count("\nresolved by Lock-") == 1
     told = [
         re.sub(r" on [0-9a-f]{12}$", "", said) for said in says.splitlines() if said.startswith(("verif", "revert"))
     ]
-    assert (told[0], told[-1]) == ("verified: 5 of 7 tests pass", "verified: 6 of 6 tests pass")
+    assert (told[0], told[-1]) == ("verified: 6 of 8 tests pass", "verified: 7 of 7 tests pass")
     assert sorted(told[1:-1]) == [
         "reverted, culprit: [FIX_IMPL] Format money shortly: "
         "breaks tests/test_cart.py::test_mean_price_counts_every_thing",

@@ -14,8 +14,7 @@ from core.review.repositories import Repository
 from core.verify.desks import SANDBOX
 from selftest_core.config import Config
 from selftest_core.demo.world import PLAIN_PYTEST
-from selftest_core.integrate.integration import Conflicts, find_conflicts
-from selftest_core.integrate.task import brief, task_files
+from selftest_core.integrate.integration import Conflicts, brief_of, files_of, find_conflicts, oids_of
 from selftest_core.paths import runs_folder
 from selftest_core.review.changes.inputs import Request
 from selftest_core.review.session import ReviewSession
@@ -82,14 +81,20 @@ class Integrating:
     story: Story
 
     @classmethod
-    def begin(cls, session: ReviewSession, repository: Repository, run: str = run_scenes.RUN) -> Integrating:
-        """Plan a run for all conflicts, and note it in the review."""
-        conflicts = find_conflicts(session)
+    def begin(
+        cls,
+        session: ReviewSession,
+        repository: Repository,
+        run: str = run_scenes.RUN,
+        conflicts: Conflicts | None = None,
+    ) -> Integrating:
+        """Plan a run for all conflicts, or for these, and note it in the review."""
+        conflicts = conflicts or find_conflicts(session)
         base = run_scenes.a_plan(len(conflicts.tasks)).tests
         tests = tuple(
             PlannedTest(
-                task.id, f"st-{run[-4:]}-integrator-{number}", planned.agent_id, (), brief(task),
-                tuple(TaskFile(name, text) for name, text in task_files(task).items()),
+                task.id, f"st-{run[-4:]}-integrator-{number}", planned.agent_id, (), brief_of(task),
+                tuple(TaskFile(name, text) for name, text in files_of(task).items()),
             )
             for number, (task, planned) in enumerate(zip(conflicts.tasks, base, strict=True))
         )  # fmt: skip
@@ -98,10 +103,7 @@ class Integrating:
             base=conflicts.base, tests=tests, role="integrator", verify_on_arrival=SANDBOX.kind,
         )  # fmt: skip
         story.write()
-        oids = {
-            test.agent_name: [change.intent.oid for change in task.changes]
-            for test, task in zip(tests, conflicts.tasks, strict=True)
-        }
+        oids = {test.agent_name: list(oids_of(task)) for test, task in zip(tests, conflicts.tasks, strict=True)}
         session.begin_integration(run, oids)
         return cls(repository, conflicts, story)
 

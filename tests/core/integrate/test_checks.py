@@ -79,6 +79,10 @@ def test_a_side_that_only_removes_is_lost_where_all_is_there_again() -> None:
     assert refusal_reason(removes, b"one two\nthree four\n", is_one_side_meant=False) == (
         "a.txt has all again that the branch removes"
     )
+    # An operator is all that one side changes.
+    signs = file("a.py", "f(x) > 5\n", "f(x) >= 5\n", "g() > 5\n")
+    assert refusal_reason(signs, b"g() >= 5\n", is_one_side_meant=False) == ""
+    assert refusal_reason(signs, b"g() > 5\n", is_one_side_meant=False) == "a.py has nothing of what the branch adds"
     # Both did the same, and one more: nothing is lost with that one.
     same = file("a.txt", "one\n", "one two\n", "one two three\n")
     assert refusal_reason(same, b"one two three\n", is_one_side_meant=False) == ""

@@ -21,8 +21,8 @@ from core.integrate.counters import (
 from core.review.desks import status
 from selftest_core.errors import RefusedError
 from selftest_core.integrate.applying import AnswerTaker
-from selftest_core.integrate.integration import find_conflicts
-from selftest_core.integrate.task import brief, read_task, task_files
+from selftest_core.integrate.integration import brief_of, files_of, find_conflicts, oids_of
+from selftest_core.integrate.task import read_task
 from selftest_core.review.batch import review
 from selftest_core.review.candidate_branch import Decision, Status
 from selftest_core.review.changes.inputs import Request
@@ -56,7 +56,7 @@ def test_an_agent_gets_only_the_conflict_both_intents_and_the_files(counter: Rep
         assert found.base == session.state.reviewed.line.tip
         assert counter.git("rev-parse", f"refs/selftest/{session.state.name}/candidate") == found.base
     (task,) = found.tasks
-    texts = task_files(task)
+    texts = files_of(task)
     assert set(texts) == {"task.json", "1-1.base", "1-1.ours", "1-1.theirs", "1-1.merged"}
     assert {texts["1-1.ours"], texts["1-1.theirs"]} == {FEE, FLOOR}
     assert "<<<<<<< the branch so far" in texts["1-1.merged"]
@@ -67,7 +67,7 @@ def test_an_agent_gets_only_the_conflict_both_intents_and_the_files(counter: Rep
     ]
     assert len(stored.rivals) == 1
     assert {oid, *stored.rivals} == {counter.git("rev-parse", name) for name in ("ada", "eve")}
-    said = brief(task)
+    said = brief_of(task)
     assert "`$SELFTEST_OUT/resolved/shop/price.py`" in said
     assert said.count("Guests asked for it.") == 2
     assert "keep the `fee`␛[31m" in said
@@ -160,7 +160,7 @@ def test_an_answer_that_comes_late_overwrites_nothing(act: str, counter: Reposit
     with opened(counter) as session:
         (oid,) = held(session.state)
         run = Integrating.begin(session, counter)
-        (rival,) = read_task(task_files(run.conflicts.tasks[0])["task.json"]).rivals
+        (rival,) = read_task(files_of(run.conflicts.tasks[0])["task.json"]).rivals
         match act:
             case "resolve":
                 mine = session.resolve(oid, choose(session.conflict_files(oid), "theirs"))
@@ -247,10 +247,10 @@ def test_changes_that_share_files_are_one_task_and_each_is_resolved(counter: Rep
         assert len(oids) == 2
         run = Integrating.begin(session, counter)
         (task,) = run.conflicts.tasks
-        assert [change.intent.oid for change in task.changes] == oids
-        texts = task_files(task)
+        assert list(oids_of(task)) == oids
+        texts = files_of(task)
         assert {"1-1.ours", "2-1.ours"} <= set(texts)
-        assert "`$SELFTEST_OUT/resolved/2/shop/price.py`" in brief(task)
+        assert "`$SELFTEST_OUT/resolved/2/shop/price.py`" in brief_of(task)
         words = {"fee": "fee=0", "floor": "floor=0", "cap": "cap=99"}
         in_ours = next(word for word in words if word in texts["1-1.ours"])
         first = next(word for word in words if word in texts["1-1.theirs"])

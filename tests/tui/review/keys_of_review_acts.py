@@ -179,7 +179,7 @@ async def _(one: Reviewing, key: str) -> None:
     await one.press(key)
     options = await asked(one, Options)
     labels = [way.label for way in options.ways]
-    assert labels[:2] == ["Only “Round taxes up”", "All 2 conflicts"]
+    assert labels[:2] == ["The conflict of “Round taxes up”", "All 2 conflicts"]
     await one.press("escape")
 
 

@@ -86,7 +86,7 @@ async def test_progress_and_refusals_are_on_the_row(away: World, counter: Reposi
         run.answer({"shop/price.py": "x"})
         run.ended("it drops \x1b[31meverything")
         await one.press("R")
-        await one.until(lambda: "Still in conflict" in one.toasts, "the refusal")
+        await one.until(lambda: "Not used, it stays as it was" in one.toasts, "the refusal")
         assert any("conflict" in line and "Add a" in line for line in one.lines)
         assert "it stays in conflict: it drops" in one.pane.text_of("needs")
         assert "\x1b" not in one.toasts

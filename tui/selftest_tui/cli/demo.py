@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -52,7 +53,7 @@ def demo(call: Call) -> int:
         from selftest_tui.cli.run import conduct_in_batch
 
         def conduct(folder: RunFolder, tools: Mapping[str, str], policy: Policy, on_change: OnChange) -> int:
-            review = partial(review_demo, say=tell)
+            review = partial(review_demo, say=tell, conduct=_conduct)
             return conduct_in_batch(folder, tools, policy, is_kept=arguments.keep, review=review, on_change=on_change)
 
         return run_demo_batch(environ, arguments.agents, arguments.keep, conduct, tell, arguments.agent)
@@ -79,3 +80,11 @@ def demo(call: Call) -> int:
         environ, arguments.agents, arguments.keep, show, tell,
         lambda folder, tools, policy: start_conductor(folder, tools, policy=policy), arguments.agent,
     )  # fmt: skip
+
+
+def _conduct(folder: RunFolder, environ: Mapping[str, str]) -> None:
+    """Conduct a run of the demo that is a part of its review: its lines are not those of the demo's run."""
+    from selftest_core.demo.world import POLICY
+    from selftest_tui.run.conducting import conduct
+
+    asyncio.run(conduct(folder, environ, policy=replace(POLICY, leave_when_paused=True)))

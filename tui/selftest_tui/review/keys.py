@@ -218,10 +218,12 @@ def resolve_disabled_reason(now: ReviewSituation) -> str | None:
 
 
 def integrate_disabled_reason(now: ReviewSituation) -> str | None:
-    """A change must be in conflict."""
+    """A change must be in conflict, or the one under the cursor have alternatives."""
     if not now.changes or now.is_opening:
         return _none_shown(now)
-    return None if now.conflicts else "No change is in conflict."
+    if now.conflicts or (now.row is not None and now.row.others):
+        return None
+    return "No change is in conflict, and this one has no alternatives."
 
 
 def message_disabled_reason(now: ReviewSituation) -> str | None:
@@ -341,8 +343,9 @@ BRANCH = (
         disabled_reason=conflict_disabled_reason),
     Key(("E",), "E", "edit", "resolve", "resolve its conflicts in your editor (VISUAL or EDITOR), on copies; "
         "your checkout is not touched", _BRANCH, line=9, disabled_reason=resolve_disabled_reason),
-    Key(("A",), "A", "integrate", "ask agents", "ask agents to resolve this conflict, or all; shows the plan of that "
-        "run first; an answer is applied where the tests of both sides pass", _BRANCH,
+    Key(("A",), "A", "integrate", "ask agents", "ask agents to resolve this conflict, or all, or for one change "
+        "instead of the texts of a row; shows the plan of that run first; answers are used where all their tests pass",
+        _BRANCH,
         disabled_reason=integrate_disabled_reason, opens=True),
     Key(("B",), "B", "rebase", "rebase", "rebase onto the updated base, or back onto the review's own base", _BRANCH,
         line=12, disabled_reason=rebase_disabled_reason),

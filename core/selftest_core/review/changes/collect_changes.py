@@ -40,10 +40,12 @@ class Branch:
     """A branch to review: its agent (or its own name), and the id of its last commit.
 
     The name of a branch that an earlier attempt of a run left ends with `EARLIER`, which no name of git can.
+    `alternative_of`: the change whose row it joins, where an agent proposed it instead of that row's; else empty.
     """
 
     agent: str
     tip: str
+    alternative_of: str = ""
 
 
 @dataclass(frozen=True, slots=True)

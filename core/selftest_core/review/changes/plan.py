@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from selftest_core.errors import UsageError
 from selftest_core.frozen import dataclass
 from selftest_core.review.changes.collect_changes import Branch, Change, collect_changes
+from selftest_core.review.changes.proposed import join_proposed
 from selftest_core.review.changes.ranking import Claims, Ranked, rank
 from selftest_core.review.changes.rows import Row, group_changes
 
@@ -123,6 +124,7 @@ def make_plan(
         hint = "The base has all commits of these branches."
         raise UsageError("There is nothing to review", detail, "" if detail else hint)
     rows = group_changes(store, collected.changes, arrived, is_linear=targets.is_linear)
+    rows = join_proposed(rows, collected.changes, [one for one in targets.branches if one.alternative_of])
     ranked = rank(collected.changes, claims, [row.members for row in rows])
     if targets.is_linear:
         why = {one.change.oid: one.why for one in ranked}

@@ -9,6 +9,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from selftest_core.errors import SelftestError
+from selftest_core.integrate.integration import find_alternatives, find_conflicts, oids_of
 from selftest_core.review.candidate_branch import Status
 from selftest_tui.review.actions import ReviewActions
 from selftest_tui.review.lines import subject_of
@@ -17,7 +18,7 @@ from selftest_tui.shared.dialogs.dialogs import Question
 from selftest_tui.shared.dialogs.options import Options, Way
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Collection, Mapping
+    from collections.abc import Awaitable, Callable, Collection, Mapping
 
     from selftest_core.integrate.integration import Conflicts
     from selftest_core.review.session import ReviewSession
@@ -37,27 +38,42 @@ class ReviewIntegrating(ReviewActions):
         raise NotImplementedError
 
     async def do_integrate(self) -> None:
-        """Ask an agent for the conflict under the cursor, or for all; first ask which, where there are several."""
+        """Ask an agent for the conflict under the cursor, for all, or for one change instead of a row's texts.
+
+        First ask which, where there are several ways.
+        """
         held = [row for row in self.rows if row.status is Status.HELD]
         here = [row for row in self.targets if row in held]
-        oids = {row.oid for row in held}
-        if len(held) > 1 and here and len(here) < len(held):
+        row = self.table.row
+        ways = []
+        if here and len(here) < len(held):
             one = f"“{subject_of(here[0].change)}”" if len(here) == 1 else present.plural(len(here), "conflict")
-            ways = [Way("o", f"Only {one}"), Way("a", f"All {len(held)} conflicts")]
+            ways.append(Way("o", f"The conflict of {one}" if len(here) == 1 else f"Only {one}"))
+        if held:
+            ways.append(Way("a", f"All {len(held)} conflicts" if len(held) > 1 else "The conflict"))
+        texts = 0 if row is None else len(self._state.reviewed.row_of[row.oid].members)
+        if texts > 1:
+            ways.append(Way("t", f"One change instead of these {texts} texts"))
+        chosen = ways[0].key if len(ways) == 1 else ""
+        if len(ways) > 1:
             says = "Changes that are in conflict in the same files are one agent's. The plan is shown next."
-            chosen = await self.app.push_screen_wait(Options("Ask agents to resolve …", says, (), ways))
-            if not chosen:
-                return
-            oids = {row.oid for row in (here if chosen == "o" else held)}
-        await self.integrate(oids)
+            chosen = await self.app.push_screen_wait(Options("Ask agents for …", says, (), ways))
+        if chosen == "t" and row is not None:
+            oid = row.oid
+            await self._start_run(lambda session: find_alternatives(session, oid))
+        elif chosen:
+            await self.integrate({one.oid for one in (here if chosen == "o" else held)})
 
     async def integrate(self, oids: Collection[str] | None = None) -> None:
         """Show the plan of a run about these changes in conflict, or all; start it after a yes."""
-        from selftest_core.integrate.integration import find_conflicts, prepare_integration, tasks_of
+        await self._start_run(lambda session: find_conflicts(session, oids))
+
+    async def _start_run(self, find: Callable[[ReviewSession], Conflicts]) -> None:
+        from selftest_core.integrate.integration import prepare_integration, tasks_of
         from selftest_core.run.plan.preparation import RunOptions, begin
 
         environ = self.fleet.environ
-        conflicts = await self.ask(lambda session: find_conflicts(session, oids), "reading both sides")
+        conflicts = await self.ask(find, "reading all sides")
         preparing = prepare_integration(conflicts, RunOptions(), self.feed.config, environ, lambda text: None)
         prepared = await self.wait_for(preparing, "preparing the agents' plan")
         if await self.app.push_screen_wait(_question(prepared, conflicts)) is not True:
@@ -90,10 +106,15 @@ class ReviewIntegrating(ReviewActions):
             if not found.is_ended or known.get(oid) == found or oid not in subjects:
                 continue
             title = f"“{subject_of(subjects[oid])}”"
-            if found.reason:
-                self.say(f"Still in conflict: {present.clean(found.reason)}", title)
+            agent, reason = present.clean(found.agent), present.clean(found.reason)
+            row = after.reviewed.row_of[oid]
+            if agent in (one for member in row.members for one in subjects[member].agents):
+                if oid == row.chosen:  # once for the whole row
+                    self.say(f"{agent} proposes one text instead of {len(row.members) - 1}: 5 shows it.", title)
+            elif reason:
+                self.say(f"Not used, it stays as it was: {reason}", title)
             else:
-                self.say(f"Resolved by {present.clean(found.agent)}. z undoes it.", title)
+                self.say(f"Resolved by {agent}. z undoes it.", title)
 
 
 def _start(folder: RunFolder, environ: Mapping[str, str]) -> None:
@@ -104,7 +125,8 @@ def _start(folder: RunFolder, environ: Mapping[str, str]) -> None:
 
 def _question(prepared: Prepared, conflicts: Conflicts) -> Question:
     count = present.plural(len(prepared.plan.tests), "agent")
-    says = f"{count} for {present.plural(sum(len(task.changes) for task in conflicts.tasks), 'change')} in conflict."
+    changes = present.plural(sum(len(oids_of(task)) for task in conflicts.tasks), "change")
+    says = f"{count} for {changes}."
     left = [f"left out: {subject}: {reason}" for subject, reason in conflicts.left_out]
     lines = [*left, *([""] if left else []), *_offer_lines(prepared.offer)]
     return Question(f"Start {count}?", f"{says} Nothing has started yet.", lines, yes="Start", no="Leave it")
