@@ -136,11 +136,9 @@ def apply_decisions(
     """
     ranked = shape(engine.shapes, plan.ranked, decisions)
     changes = [one.change for one in ranked]
+    decided = decide(changes, decisions)
     row_of = choose_in_rows(plan, changes, decisions)
-    decided = {
-        oid: decision if row_of[oid].chosen == oid else Decision.REVERT
-        for oid, decision in decide(changes, decisions).items()
-    }
+    decided |= {oid: Decision.REVERT for oid, row in row_of.items() if row.chosen != oid}
     order = in_order(changes, decisions)
     entries = _entries(plan, order, decisions, row_of)
     answers = answers_of(decisions.resolutions.values())

@@ -215,19 +215,23 @@ def settle_decisions(shapes: Shapes, plan: Plan, decisions: Decisions, preferred
     if not decisions.alternatives and not preferred:
         return decisions
     changes = [one.change for one in shape(shapes, plan.ranked, decisions)]
-    named = {oid: made[0].oid for oid, made in _named(changes).items()}
+    named = {oid: made[0] for oid, made in _named(changes).items()}
     row_of = choose_in_rows(plan, changes, decisions, is_strict=False)
-    alternatives = {
-        oid: chosen if chosen == APART else row_of[named[oid]].chosen for oid, chosen in decisions.alternatives.items()
-    }
-    of_a_person = {row_of[named[oid]].id for oid in alternatives}
-    kept = (oid for oid, decision in decisions.items.items() if decision is Decision.KEEP)
-    of_a_person |= {row_of[named[oid]].id for oid in kept}
+    alternatives = {}
+    for oid, chosen in decisions.alternatives.items():
+        row, rows = row_of[named[oid].oid], (one for one in plan.rows if one.others)
+        is_alone = not row.others and any(not set(named[oid].original_oids).isdisjoint(one.members) for one in rows)
+        if chosen == APART:
+            alternatives[oid] = APART
+        elif not is_alone:  # else it was kept beside the chosen one, which takes it out of its row
+            alternatives[oid] = named[row.chosen].original_oids[0]
+    of_a_person = {row_of[named[oid].oid].id for oid in alternatives}
+    of_a_person |= {row_of[named[oid].oid].id for oid, one in decisions.items.items() if one is Decision.KEEP}
     for oid, chosen in preferred.items():
         if oid in named and chosen in named:
-            row = row_of[named[oid]]
-            if row.id not in of_a_person and row.others and named[chosen] in row.members:
-                alternatives[row.id] = named[chosen]
+            row = row_of[named[oid].oid]
+            if row.id not in of_a_person and row.others and named[chosen].oid in row.members:
+                alternatives[row.id] = chosen
     return replace(decisions, alternatives=alternatives)
 
 

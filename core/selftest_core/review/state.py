@@ -15,6 +15,7 @@ from selftest_core.review.apply_decisions import apply_decisions, build_kept_lin
 from selftest_core.review.candidate_branch import Decision, Status
 from selftest_core.review.changes.plan import Targets, make_plan
 from selftest_core.review.changes.ranking import hot_files
+from selftest_core.review.changes.rows import APART
 from selftest_core.review.decisions import (
     choose_in_rows,
     decide,
@@ -222,8 +223,18 @@ def statuses(reviewed: Reviewed) -> dict[str, Status]:
 
 def pinned(reviewed: Reviewed, decisions: Mapping[str, Decision]) -> dict[str, str]:
     """The choices that decisions (by oid) make: a row that is reverted stays so, whatever else it has or gets."""
-    rows = [reviewed.row_of[oid] for oid, decision in decisions.items() if decision is not Decision.KEEP]
-    return {row.id: row.chosen for row in rows if row.others and row.chosen in decisions}
+    rows = [
+        reviewed.row_of[oid]
+        for oid, decision in decisions.items()
+        if decision is Decision.REVERT or (decision is Decision.UNDECIDED and reviewed.row_of[oid].others)
+    ]
+    names = {change.oid: change.original_oids for change in reviewed.order if not reviewed.plan.is_linear}
+    apart = {oid for oid, choice in reviewed.decisions.alternatives.items() if choice == APART}
+    return {
+        row.id: names[row.chosen][0]
+        for row in rows
+        if row.chosen in decisions and row.chosen in names and apart.isdisjoint(names[row.chosen])
+    }
 
 
 def find_consequences(engine: Engine, reviewed: Reviewed, asked: Sequence[str], decision: Decision) -> Consequences:

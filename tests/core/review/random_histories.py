@@ -8,10 +8,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from core.review.repositories import NAMES, Repository
+from selftest_core.git.merges import Side
 
 if TYPE_CHECKING:
     import random
     from pathlib import Path
+
+    from selftest_core.review.resolutions import Answer, Answers
 
 type Files = dict[str, tuple[str, bytes]]
 """By path: mode and content."""
@@ -158,7 +161,8 @@ class CherryPicks:
 
     history: RandomHistory
     folder: Path
-    known: dict[tuple[str, str], tuple[str, str]] = field(default_factory=dict)
+    answers: Answers = field(default_factory=dict)
+    known: dict[tuple[str, str, frozenset[Answer]], tuple[str, str]] = field(default_factory=dict)
     commits: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -172,7 +176,7 @@ class CherryPicks:
 
     def pick(self, tree: str, oid: str) -> tuple[str, str]:
         """What became of it (laid, void, held), and the tree then."""
-        key = (tree, oid)
+        key = (tree, oid, frozenset(self.answers.values()))
         if key not in self.known:
             self.known[key] = self._pick(tree, oid)
         return self.known[key]
@@ -208,7 +212,7 @@ class CherryPicks:
             env={**self._work.environment, **NAMES, "GIT_EDITOR": ":"}, capture_output=True, check=False,
             stdin=subprocess.DEVNULL, timeout=120,
         )  # fmt: skip
-        if done.returncode:
+        if done.returncode and not self._resolve(oid):
             self._now = ""
             (self.folder / ".git" / "CHERRY_PICK_HEAD").unlink(missing_ok=True)
             return "held", tree
@@ -218,6 +222,29 @@ class CherryPicks:
         if after != tree:
             return "laid", after
         return "void", tree
+
+    def _resolve(self, oid: str) -> bool:
+        """Resolve the conflicts of the pick in the work tree, as a person would; False where an answer is missing."""
+        sides: dict[str, list[Side | None]] = {}
+        for entry in self._work.git("ls-files", "-u", "-z").split("\0")[:-1]:
+            words, _, path = entry.partition("\t")
+            mode, blob, stage = words.split()
+            sides.setdefault(path, [None, None, None])[int(stage) - 1] = Side(mode, blob)
+        found = [(path, self.answers.get((base, ours, theirs))) for path, (base, ours, theirs) in sides.items()]
+        if not found or any(answer is None for _, answer in found):
+            return False
+        for path, answer in found:
+            file = self.folder / path
+            file.unlink(missing_ok=True)
+            if answer is not None and answer.content is not None:
+                if answer.mode == "120000":
+                    file.symlink_to(answer.content.decode())
+                else:
+                    file.write_bytes(answer.content)
+                    file.chmod(int(answer.mode or "0", 8) & 0o777)
+        self._work.git("add", "-A")
+        self._work.git("commit", "-q", "--allow-empty", "-C", oid)
+        return True
 
 
 def environment() -> dict[str, str]:

@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from core.review.random_histories import CherryPicks, RandomHistory, make_history
+from selftest_core.errors import RefusedError
 from selftest_core.git.diffs import compare_trees
 from selftest_core.review.candidate_branch import Decision, Line, Status
 from selftest_core.review.changes.inputs import Request
 from selftest_core.review.changes.parts import PartSpec, UnfitSplitError
+from selftest_core.review.conflict_files import choose
+from selftest_core.review.resolutions import answers_of
 from selftest_core.review.session import ReviewSession
 
 if TYPE_CHECKING:
@@ -32,7 +35,7 @@ def opened(history: RandomHistory, folder: Path) -> ReviewSession:
 def act(session: ReviewSession, dice: random.Random) -> None:
     """One thing that a person does."""
     order = [change.oid for change in session.state.reviewed.order]
-    match dice.randrange(12):
+    match dice.randrange(16):
         case 0 | 1 | 2:
             session.decide([dice.choice(order)], dice.choice(list(Decision)))
         case 3:
@@ -54,8 +57,46 @@ def act(session: ReviewSession, dice: random.Random) -> None:
             session.squash(dice.sample(order, dice.randint(1, min(3, len(order)))))
         case 10:
             session.reword(dice.choice(order), dice.choice(["", "fix: again", "Key: value\n\nKey: value"]))
+        case 11 | 12:
+            choose_any(session, dice)
+        case 13 | 14:
+            resolve_any(session, dice)
         case _:
             session.redo()
+
+
+def choose_any(session: ReviewSession, dice: random.Random) -> None:
+    """Choose a change instead of others, in its row or not, set one apart, or put it back."""
+    order = [change.oid for change in session.state.reviewed.order]
+    before, oid = session.state, dice.choice(order)
+    try:
+        match dice.randrange(4):
+            case 0:
+                session.choose(oid)
+            case 1:
+                session.choose(oid, instead_of=dice.sample(order, min(len(order), 2)))
+            case 2:
+                session.set_apart(oid)
+            case _:
+                session.rejoin(oid)
+    except RefusedError:
+        assert session.state is before
+
+
+def resolve_any(session: ReviewSession, dice: random.Random) -> None:
+    """Resolve a conflict with one side, or take a resolution back."""
+    decisions, placed = session.state.decisions, session.state.reviewed.line.items
+    if decisions.resolutions and dice.random() < 0.3:
+        session.resolve(dice.choice(list(decisions.resolutions)), None)
+        return
+    held = [one.item.oid for one in placed if one.status is Status.HELD]
+    if held:
+        oid = dice.choice(held)
+        try:
+            files = session.conflict_files(oid)
+        except RefusedError:  # the paths themselves are in conflict
+            return
+        session.resolve(oid, choose(files, "theirs" if dice.random() < 0.5 else "ours"))
 
 
 def split_any(session: ReviewSession, dice: random.Random) -> None:
@@ -87,6 +128,10 @@ def outer_refs(history: RandomHistory) -> tuple[object, ...]:
 def held_against_git(session: ReviewSession, picks: CherryPicks) -> Line:
     reviewed = session.state.reviewed
     decided = reviewed.decided
+    picks.answers = answers_of(reviewed.decisions.resolutions.values())
+    chosen = [row.chosen for row in set(reviewed.row_of.values())]
+    assert sorted(chosen) == sorted(change.oid for change in reviewed.chosen), "one of each row"
+    assert all(reviewed.is_chosen(oid) for oid, decision in decided.items() if decision is not Decision.REVERT)
     wanted = [change.oid for change in reviewed.order if decided[change.oid] is not Decision.REVERT]
     became, tree = picks.lay(wanted)
     told = {one.item.oid: one.status.value for one in reviewed.line.items if one.status is not Status.DROPPED}
