@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 from core.run.rehearsals import a_plan
 from selftest_core.errors import ToolError
+from selftest_core.run.answer.answer import Answer
 from selftest_core.run.clock import WallClock
 from selftest_core.run.crew.crew import BUNDLE, OUTCOME, Life
 from selftest_core.run.crew.mngr_crew import MngrCrew
@@ -228,6 +229,21 @@ async def tell(stage: Stage, plan: RunPlan, folder: Path) -> list[str]:
     await telling.screens(members)
     await telling.pull("slow", members["slow"])
     await telling.refused("telling a stopped one something", lambda: crew.send(members["idle"], "Go on."))
+
+    answered = replace(members["slow"], attempt=2, answer=Answer("1", "Go on."), is_continued=True)
+    nobody = replace(answered, agent_id=f"agent-{'f' * 32}")
+    await telling.refused("starting nobody again", lambda: crew.restart(nobody))
+    for _ in range(2):  # a conductor that was killed does it again
+        again = await crew.restart(answered)
+        assert (again.host_id, again.provider) == (answered.host_id, answered.provider)
+    lives = []
+    deadline = time.monotonic() + PATIENCE
+    while Life.WORKING not in lives and time.monotonic() < deadline:
+        lives.append((await crew.look([answered]))[answered.agent_id].life)
+        await stage.clock.sleep(0.3)
+    telling.lines.append(f"slow: {lives[-1]} again")
+    assert set(lives) <= {Life.WORKING, Life.UNSEEN}, "the end of before is not taken for another"
+    await telling.stop({"slow": answered})
     return telling.lines
 
 
@@ -261,6 +277,9 @@ dead: stopped, no outcome, somewhere
 screens of nobody
 slow: fetched an outcome and a branch
 telling a stopped one something is refused
+starting nobody again is refused
+slow: working again
+slow: is stopped
 """.strip().splitlines()
 
 

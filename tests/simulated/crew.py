@@ -355,7 +355,7 @@ class SimulatedCrew:
         if agent.told_at is not None:
             return Life.WORKING
         if agent.went_on_at is not None:
-            return Life.TURN_ENDED
+            return Life.TURN_ENDED if self.world.is_interactive else Life.WORKING
         is_through = self.clock.passed >= self._begun_at(agent) + agent.seconds
         match agent.role:
             case Role.HANGS:

@@ -172,14 +172,15 @@ class MngrCrew:
         page = answer_page(member.answer, is_continued=True, until=end_time(self._plan, self._clock.now()))
         local = Path(work_dir(LOCAL_PROVIDER, member, self._host_dir)) if agent.host.is_local else None
         await put_answer(self._mngr, replace(member, name=agent.name), local, answer_script(member.attempt, page))
+        ended = agent.state in (State.STOPPED, State.DONE, State.UNKNOWN)  # else a killed conductor has started it
         target = replace(_target(member), name=agent.name, state=agent.state)
-        (result,) = await steer(self._mngr, Act.START, (target,), timeout=_CREATE)
+        results = await steer(self._mngr, Act.START, (target,), timeout=_CREATE) if ended else ()
         # All that is known of it is from before.
         self._listings.doubt(agent.id)
         self._restarted_at[agent.id] = self._clock.elapsed()
         self._waiting_since.pop(agent.id, None)
-        if not result.ok:
-            raise LaunchError("the agent cannot go on", result.text, result.hint)
+        for failed in (result for result in results if not result.ok):
+            raise LaunchError("the agent cannot go on", failed.text, failed.hint)
         return Seen(Life.WORKING, host_id=member.host_id, provider=member.provider)
 
     def _start_of(self, member: Member) -> Path | None:
