@@ -328,8 +328,8 @@ MUTANTS = (
     Mutant(
         "sync: refused work is offered in the review",
         f"{_REVIEW}/changes/inputs.py",
-        "row.is_verifying or row.gate == ClaimResult.FAILED)",
-        "row.is_verifying)",
+        "row.gate == ClaimResult.PASSED",
+        "not row.is_verifying",
         ("tests/core/review/changes/test_inputs.py",),
     ),
 )

@@ -531,9 +531,12 @@ class ReviewSession:
                 self._update_candidate()
             return self.state
         before = self._upstream, self._stamp
+        left_out = self._inputs.left_out
         try:
             self._stamp, self._inputs = stamp, renewed(self._inputs, self._environ)
             self._take_arrivals()
+            if self._inputs.left_out != left_out:
+                self._builder.collect(self._subject, self._inputs, self._log.new)
             self._upstream = self._read_upstream()
             state = self._build()
             decisions_file.write_decisions(self._home / DECISIONS, state.decisions)

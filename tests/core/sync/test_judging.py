@@ -184,6 +184,18 @@ def test_a_stale_test_may_expect_something_else_but_not_less() -> None:
     assert any("an assertion is removed" in reason for reason in weaker.reasons)
 
 
+def test_a_citation_that_is_a_constant_is_mended_and_no_other_constant(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = (
+        'OF_TILL = """\\\n{block}\n"""\nLIMIT = 3\n\n\n'
+        "def test_till(e2e):\n    assert e2e.write_tutorial_block(OF_TILL) < LIMIT\n"
+    )
+    monkeypatch.setitem(BEFORE, "tests/test_till.py", text.format(block=OLD))
+    new = text.format(block=NEW) + cites("till_fails", NEW, "run().status == 1")
+    assert judged(1, {"tests/test_till.py": new}).reasons == ()
+    (reason,) = judged(1, {"tests/test_till.py": new.replace("= 3", "= 9")}).reasons
+    assert "LIMIT is changed" in reason
+
+
 def test_a_citation_of_what_is_gone_is_removed_and_its_test_stays() -> None:
     till = cites("till", OLD, "run() == 'open'")
     assert judged(2, {"tests/test_till.py": till + "def test_old():\n    assert run() == 1\n"}).reasons == ()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import run_scenes
-from core.review.changes.test_inputs import a_run, arrive
+from core.review.changes.test_inputs import a_run, arrive, pass_the_gate
 from core.review.desks import make_desk
 from selftest_core.review.candidate_branch import Decision
 from selftest_core.review.changes.inputs import Request
@@ -73,8 +73,8 @@ async def test_what_writers_wrote_is_published_with_what_the_tutorial_then_lacks
     task = replace(told.tests[0], files=(TaskFile("task.json", '{"tutorial": "tutorial.sh", "tests": "tests"}'),))
     runs = desk.folder / ".selftest" / "runs"
     story = run_scenes.Story(replace(told, tests=(task,)), RunFolder(runs / told.run))
-    story.launch(0, 10.0)
-    arrive(desk, story, 0, "kit", "low")
+    pass_the_gate(desk, story, ["kit"])
+    story.write()
     async with reviewing(desk, Request(run=told.run)) as one:
         await one.press("home", "y", "P", "enter")
         await one.until(lambda: one.top is not one.screen, "the question")

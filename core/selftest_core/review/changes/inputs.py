@@ -191,11 +191,6 @@ def inputs_of_run(
     if plan.role == "tester":  # of others, the gate judges the last attempt only
         earlier = user.refs(earlier_ref(plan.run, "")).items()
         branches += tuple(Branch(f"{ref.split('/')[-2]} {tip[:8]}{EARLIER}", tip) for ref, tip in earlier)
-    refused = tuple(
-        (name, f"refused: {row.verified_reason.partition('\n')[0]}")
-        for name, row in standing.rows.items()
-        if row.gate == ClaimResult.FAILED and row.commits
-    )
     onto_oid = plan.base if onto is None else user.resolve(onto)
     targets = Targets(user.resolve(plan.base), onto_oid, branches, is_linear=False, id=plan.run)
     from selftest_core.review.evidence import read_evidence
@@ -204,14 +199,24 @@ def inputs_of_run(
     clusters = tuple((one.signature, len(one.tests)) for one in run_clusters(standing))
     evidence = read_evidence(folder, standing, known)
     return Inputs(
-        "run", plan.run, place, targets, "", folder, evidence, left_out=refused, clusters=clusters,
+        "run", plan.run, place, targets, "", folder, evidence, left_out=_refused(standing), clusters=clusters,
         is_live=not standing.is_over,
     )  # fmt: skip
 
 
 def _is_offered(plan: RunPlan, row: RunRow) -> bool:
-    """False for the work of an agent that is no tester, until its gate let it pass."""
-    return plan.role == "tester" or not (row.is_verifying or row.gate == ClaimResult.FAILED)
+    """Return whether work is reviewed: of an agent that is no tester only what its gate let pass."""
+    return plan.role == "tester" or row.gate == ClaimResult.PASSED
+
+
+def _refused(run: Run) -> tuple[tuple[str, str], ...]:
+    """Return the agents whose work is not offered, each with the reason; those that are still at work are missing."""
+    found = []
+    for name, row in run.rows.items():
+        if row.commits and row.end is not None and not row.is_verifying and not _is_offered(run.plan, row):
+            why = row.verified_reason.partition("\n")[0] or row.text.partition("\n")[0]
+            found.append((name, f"refused: {why}" if row.gate == ClaimResult.FAILED else f"not checked: {why}"))
+    return tuple(found)
 
 
 def _has_last_word(row: RunRow) -> bool:
