@@ -11,6 +11,7 @@ from core.review.desks import AGENTS, environ, held_one, make_desk, oid, opened
 from core.run.fingerprints import fingerprint
 from selftest_core.git.command import find_place
 from selftest_core.review.candidate_branch import Decision
+from selftest_core.review.changes.inputs import Request
 from selftest_core.review.conflict_files import choose
 from selftest_recorder.report.builder import ReportBuilder
 from selftest_recorder.report.review_facts import inputs_of_log
@@ -84,6 +85,25 @@ def test_what_was_published_is_read_back_and_a_resolved_change_shows_both_diffs(
     for agent, _, _ in AGENTS:
         other = oid(desk, f"{agent}~1")
         assert 'id="published"' not in (report / changes[other]["page"]).read_text(encoding="utf-8")
+
+
+def test_a_row_of_several_texts_is_one_line_and_names_all_of_them(desk: Repository) -> None:
+    for agent, mark in (("kim", "'"), ("lee", '"')):
+        desk.git("checkout", "-q", "-b", agent, "main")
+        desk.commit(f"[FIX_IMPL] Greet as {agent}", {"src/hello.py": f"print({mark}hello{mark})\n"}, agent)
+    with opened(desk, Request(("kim", "lee"), base="main")) as session:
+        report, document = written(desk, session.state.home)
+    chosen, other = sorted(document["changes"], key=lambda one: not one["chosen"])
+    assert (other["row"], other["status"], other["decided_by"]) == (chosen["row"], "dropped", "alternatives")
+    assert document["review"]["decisions"] == {"keep": 0, "revert": 0, "undecided": 1}
+    index = (report / "index.html").read_text(encoding="utf-8")
+    assert "2 texts of 2 agents" in index
+    assert index.count(chosen["page"]) == 2, "the change, and its texts"
+    assert other["page"] not in index
+    for one, another in ((chosen, other), (other, chosen)):
+        page = (report / one["page"]).read_text(encoding="utf-8")
+        assert another["page"] in page
+        assert ("which is chosen, so this one is left out" in page) is (one is other)
 
 
 def test_commits_that_git_has_dropped_are_said_to_be_missing(desk: Repository) -> None:
