@@ -83,6 +83,9 @@ def test_one_hunk_is_kept_alone_and_comes_back_by_one_undo(desk: Repository) -> 
         tip = state.reviewed.line.tip
     assert desk.git("show", "one-hunk:src/long.py") + "\n" == TEXT.replace("line 20\n", "twenty\n")
     assert desk.git("diff", "--name-only", "main", "one-hunk") == "src/long.py"
+    for decisions in (None, state.home / "decisions.json"):
+        request = Request(WITH_ZOE.targets, base="main", decisions=decisions)
+        assert review(request, desk.folder, environ(desk)).reviewed.line.tip == tip, "without a screen too"
     with opened(desk, WITH_ZOE) as session:
         assert session.state.reviewed.line.tip == tip, "after a restart too"
         assert json.loads((session.state.home / "decisions.json").read_text())["splits"] == {

@@ -123,7 +123,9 @@ def test_equal_hunks_of_a_file_are_told_apart(bench: Bench) -> None:
 
 def test_what_has_no_hunks_is_split_by_file(bench: Bench) -> None:
     text = "".join(LONG)
-    bench.repository.commit("Start", {"mode": text, "binary": b"\0" * 9, "moved": text, "gone": "1\n", "d/x": "1\n"})
+    bench.repository.commit(
+        "Start", {"mode": text, "binary": b"\0" * 9, "moved": text, "gone": "1\n", "d/x": "1\n", "top": "t\n"}
+    )
     (bench.repository.folder / "link").symlink_to("mode")
     bench.repository.git("add", "-A")
     bench.repository.git("commit", "-q", "--amend", "--no-edit")
@@ -135,8 +137,18 @@ def test_what_has_no_hunks_is_split_by_file(bench: Bench) -> None:
     (folder / "link").symlink_to("gone")
     (folder / "d/x").unlink()
     (folder / "d").rmdir()
+    (folder / "top").unlink()
     bench.repository.commit(
-        "Change", {"mode": edited(3, 30), "binary": b"\0" * 10, "gone": None, "new": "n\n", "empty": "", "d": "file\n"}
+        "Change",
+        {
+            "mode": edited(3, 30),
+            "binary": b"\0" * 10,
+            "gone": None,
+            "new": "n\n",
+            "empty": "",
+            "d": "file\n",
+            "top/x": "x\n",
+        },
     )
     bench.repository.git("update-index", "--add", "--cacheinfo", f"160000,{'1' * 40},module")
     bench.repository.git("commit", "-q", "--amend", "--no-edit")
@@ -150,6 +162,9 @@ def test_what_has_no_hunks_is_split_by_file(bench: Bench) -> None:
         assert bench.files(part.item.tree) == wanted, path
         assert rest.item.tree == change.item.tree
     assert bench.files(bench.split(change.oid, PartSpec(files=("d", "d/x")))[0].item.tree)["d"] == after["d"]
+    turned = bench.split(change.oid, PartSpec(files=("top", "top/x")))[0].item.tree
+    assert "top" not in bench.files(turned)
+    assert bench.files(turned)["top/x"] == after["top/x"], "a folder takes the place of a file"
     for path in ("mode", "binary", "link", "module"):
         with pytest.raises(UnfitSplitError, match="has no hunks"):
             bench.split(change.oid, PartSpec(hunks=((path, ("123456789012",)),)))

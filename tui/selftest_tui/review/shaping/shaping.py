@@ -46,6 +46,8 @@ class ReviewShaping(ReviewActions):
     async def do_split(self) -> None:
         """Ask how to split it, and split it."""
         row, files = self._row, self.pane.files
+        if not files:
+            raise RefusedError("It cannot be split yet", "Its diff is still being read, or it changes no file.")
         change = row.change
         chosen = self.pane.diff.selection
         ways, lines = (
