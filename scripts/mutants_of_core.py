@@ -93,6 +93,13 @@ MUTANTS = (
         ("tests/core/run/conduct/test_gate.py",),
     ),
     Mutant(
+        "crew: a command in a variable with a blank is executed",
+        f"{_RUN}/crew/mngr_commands.py",
+        '        return re.sub(r"([\\\\$`])", r"\\\\\\1", text)',
+        "        return text",
+        ("tests/core/run/crew/test_sourced_values.py",),
+    ),
+    Mutant(
         "draft: an agent may change the blocks of another heading",
         "core/selftest_core/draft/proposals.py",
         "        if number != at and _texts(one.blocks) != _texts(other.blocks)",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import shlex
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from selftest_core.run.plan.plan import RunPlan
 
 OUT = ".selftest/out"
+_SAFE_VALUE = re.compile(r"[A-Za-z0-9_./:@%+=,\[\]-]*")
+"""A value that a shell takes as it is."""
 _UPLOADED = ".selftest/carried"
 _START = f"{_UPLOADED}/start.bundle"
 _GIT = "git -c core.hooksPath=/dev/null -c core.fsmonitor=false"
@@ -95,7 +98,7 @@ def create_arguments(
     for name, value in labels(plan.run, member.node_id, plan.role if member.node_id else "smoke").items():
         arguments += ["--label", f"{name}={value}"]
     for name, value in variables.items():
-        arguments += ["--env", f"{name}={value}"]
+        arguments += ["--env", f"{name}={sourced(value)}"]
     fixed = {pair.partition("=")[0] for pair in plan.agent_env}
     for pair in (*plan.agent_env, *(f"{name}=" for name in withheld if name not in fixed)):
         arguments += ["--env", pair]
@@ -106,6 +109,20 @@ def create_arguments(
     arguments += plan.create_args
     command = [str(uploaded.get(word, word)) for word in plan.agent_command or ()]
     return [*arguments, "--", *command] if command else arguments
+
+
+def sourced(text: str) -> str:
+    """Escape a text for `--env NAME=text`, so that the variable has exactly this text and nothing of it is executed.
+
+    mngr writes variables into a file that a shell reads. It puts double quotes around values with a blank, a quote or a
+    line break, and escapes only double quotes in them (0.3.0). The text may be an agent's, such as the subject of its
+    commit.
+    """
+    if _SAFE_VALUE.fullmatch(text):
+        return text
+    if any(letter in text for letter in " \"'\n"):
+        return re.sub(r"([\\$`])", r"\\\1", text)
+    return re.sub(r"([\x00-\x2c\x3b-\x40\x5b-\x5e\x60\x7b-\x7f])", r"\\\1", text)
 
 
 def files_to_upload(command: Sequence[str] | None) -> tuple[str, ...]:
