@@ -11,14 +11,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def answering(command: str) -> str:
+def answering(command: str, path: str = "shop/price.py") -> str:
     """An agent that answers with what a command prints."""
     return f"""#!/bin/sh
 test "$SELFTEST_ROLE" = integrator && test -s .selftest/prompt.md || exit 9
-mkdir -p "$SELFTEST_OUT/resolved/shop"
+mkdir -p "$(dirname "$SELFTEST_OUT/resolved/{path}")"
 {{
 {command}
-}} > "$SELFTEST_OUT/resolved/shop/price.py"
+}} > "$SELFTEST_OUT/resolved/{path}"
 cat > "$SELFTEST_OUT/outcome.json.draft" <<'END'
 {json.dumps(RESOLVED)}
 END

@@ -8,57 +8,31 @@ from typing import TYPE_CHECKING
 import pytest
 
 from core.integrate.counters import CONFIG, Integrating, environ_of, opened
-from core.review.repositories import Repository
+from core.integrate.fixtures import CONFTEST, ONE, REQUEST, make_fixtures
 from selftest_core.errors import RefusedError
 from selftest_core.integrate.applying import AnswerTaker
 from selftest_core.integrate.gate import IntegratorGate
 from selftest_core.integrate.integration import brief_of, files_of, find_alternatives
 from selftest_core.review.batch import review
 from selftest_core.review.candidate_branch import Decision
-from selftest_core.review.changes.inputs import Request
 from selftest_core.run.outcome.outcome_file import parse_outcome
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from core.review.repositories import Repository
     from selftest_core.review.changes.rows import Row
     from selftest_core.review.session import ReviewSession
     from selftest_core.review.state import ReviewState
 
 pytestmark = pytest.mark.real
 
-CONFTEST = "conftest.py"
-FIXTURE = """import pytest
-
-
-@pytest.fixture{}
-def home(tmp_path):
-    {name} = tmp_path / 'home'
-    {name}.mkdir()
-    return {name}
-"""
-TEXTS = {
-    "ada": FIXTURE.format("", name="folder"),
-    "bob": FIXTURE.format("()", name="place"),
-    "eve": FIXTURE.format("", name="spot"),
-}
-ONE = FIXTURE.format("", name="home")
-REQUEST = Request(("ada", "bob", "eve"), base="main")
 RUN = "20261121-0931-7f3a"
 
 
 @pytest.fixture
 def desk(tmp_path: Path) -> Repository:
-    """Three agents that each wrote the same fixture, and a test that uses it."""
-    repository = Repository.make(tmp_path / "desk")
-    repository.commit("Start", {"README.md": "x\n"})
-    for agent, text in TEXTS.items():
-        repository.git("checkout", "-q", "-b", agent, "main")
-        repository.commit("[FIX_TEST] Give tests a home", {CONFTEST: text}, agent)
-        test = f"def test_{agent}(home):\n    assert not list(home.iterdir())\n"
-        repository.commit(f"[CREATE_TEST] Test of {agent}", {f"tests/test_{agent}.py": test}, agent)
-    repository.git("checkout", "-q", "main")
-    return repository
+    return make_fixtures(tmp_path / "desk")
 
 
 def row_of(state: ReviewState) -> Row:

@@ -8,6 +8,8 @@ import pytest
 
 from core.integrate.agents import answering, put_agent
 from core.integrate.counters import BOTH, REQUEST, Integrating, make_counter, text_of
+from core.integrate.fixtures import CONFTEST, ONE, make_fixtures
+from core.integrate.fixtures import REQUEST as FIXTURES
 from core.verify.desks import SETTINGS
 from selftest_core.review.candidate_branch import Decision, Status
 from selftest_tui.shared.dialogs.dialogs import Question
@@ -90,3 +92,21 @@ async def test_progress_and_refusals_are_on_the_row(away: World, counter: Reposi
         assert any("conflict" in line and "Add a" in line for line in one.lines)
         assert "it stays in conflict: it drops" in one.pane.text_of("needs")
         assert "\x1b" not in one.toasts
+
+
+async def test_one_text_is_proposed_for_a_row_and_chosen_by_the_person(away: World) -> None:
+    desk = make_fixtures(away.repository)
+    answer = answering(f"cat <<'END'\n{ONE}END", CONFTEST)
+    put_agent(away.repository, answer)
+    async with reviewing(desk, FIXTURES, environ=away.environment, size=(120, 34)) as one:
+        row = next(row for row in one.screen.rows if row.others)
+        assert one.table.go_to_key(row.key)
+        chosen = row.oid
+        await one.press("A")
+        question = await asked(one, Question)
+        assert "One for 3: Give tests a home" in str(question.query_one("#lines Static").render())
+        await one.press("y")
+        await one.until(lambda: "proposes one text instead of 3" in one.toasts, "the answer")
+        row = next(row for row in one.screen.rows if row.others)
+        assert (len(row.others), row.oid) == (3, chosen), "it is there, and nothing is chosen by that"
+        assert one.state.undo_text == ""
