@@ -218,6 +218,9 @@ selftest-tui review --batch main..ada --decisions decisions.json --publish less
 # sides and their tests pass with it. The settings of runs say which agents; 1 says that changes are undecided.
 selftest-tui review --batch --integrate --base main ada eve --set agent=command --set agent_command=./integrator.sh > review.jsonl || test $? = 1
 
+# One text instead of many that say the same: agents write it, and it joins their row, where you choose it or not.
+selftest-tui review --batch --integrate --texts --base main ada bob eve --set agent=command --set agent_command=./integrator.sh > review.jsonl || test $? = 1
+
 # What the newest run of this repository brought back, as one line.
 selftest-tui review --batch > review.jsonl || test $? = 1
 

@@ -9,6 +9,7 @@ import pytest
 
 from core.integrate.agents import answering, put_agent
 from core.integrate.counters import BOTH, make_counter
+from core.integrate.fixtures import CONFTEST, ONE, make_fixtures
 from core.verify.desks import SETTINGS
 from selftest_recorder.e2e.expect import expect
 from worlds import World, a_world
@@ -57,7 +58,7 @@ def test_an_agent_resolves_a_conflict(e2e: EndToEnd, away: World) -> None:
     result = block.run(environment=away.environment, cwd=away.repository)
 
     expect(result).to_have_exit_code(0).stderr.to_contain(
-        "to resolve: ", "was checked, and can be used", ": resolved by Add-a-"
+        "an agent for: ", "was checked, and can be used", ": resolved by Add-a-"
     )
     run, review = summaries(away.repository / "review.jsonl")
     (item,) = [one for one in review["items"] if one["integration"] is not None]
@@ -77,9 +78,7 @@ def test_an_agent_that_leaves_markers_changes_nothing(e2e: EndToEnd, away: World
 
     result = block.run(environment=away.environment, cwd=away.repository)
 
-    expect(result).to_have_exit_code(0).stderr.to_contain(
-        "still in conflict: shop/price.py still has a conflict marker"
-    )
+    expect(result).to_have_exit_code(0).stderr.to_contain("not used: shop/price.py still has a conflict marker")
     _, review = summaries(away.repository / "review.jsonl")
     (item,) = [one for one in review["items"] if one["integration"] is not None]
     assert (item["status"], item["integration"]["state"]) == ("held", "refused")
@@ -94,4 +93,53 @@ def test_without_an_agent_nothing_is_started(e2e: EndToEnd, world: World) -> Non
     result = block.run(environment=world.environment, cwd=world.repository)
 
     expect(result).to_fail().stderr.to_contain("There is no script", "integrator.sh")
+    assert not list(world.repository.glob(".selftest/runs/*/plan.json"))
+
+
+TEXTS = """
+    # One text instead of many that say the same: agents write it, and it joins their row, where you choose it or not.
+    selftest-tui review --batch --integrate --texts --base main ada bob eve --set agent=command --set agent_command=./integrator.sh > review.jsonl || test $? = 1
+"""  # noqa: E501 -- the block's own lines
+
+
+def test_an_agent_writes_one_text_for_many(e2e: EndToEnd, away: World) -> None:
+    block = e2e.write_tutorial_block(TEXTS)
+    make_fixtures(away.repository)
+    put_agent(away.repository, answering(f"cat <<'END'\n{ONE}END", CONFTEST))
+
+    result = block.run(environment=away.environment, cwd=away.repository)
+
+    expect(result).to_have_exit_code(0).stderr.to_contain(
+        "an agent for: One for 3: ", "one text is proposed by One-for-3"
+    )
+    _, review = summaries(away.repository / "review.jsonl")
+    row = [item for item in review["items"] if item["subject"] == "[FIX_TEST] Give tests a home"]
+    assert len({item["row"] for item in row}) == 1
+    assert [len(item["agents"]) for item in row] == [1, 1, 1, 1]
+    (new,) = (item for item in row if item["agents"][0].startswith("One-for-3"))
+    assert (new["chosen"], new["status"]) == (False, "dropped")
+
+
+@pytest.mark.unhappy
+def test_a_text_that_is_broken_is_not_proposed(e2e: EndToEnd, away: World) -> None:
+    block = e2e.write_tutorial_block(TEXTS)
+    make_fixtures(away.repository)
+    put_agent(away.repository, answering("echo 'def home('", CONFTEST))
+
+    result = block.run(environment=away.environment, cwd=away.repository)
+
+    expect(result).to_have_exit_code(0).stderr.to_contain("not used: conftest.py does not parse")
+    _, review = summaries(away.repository / "review.jsonl")
+    assert {agent for item in review["items"] for agent in item["agents"]} == {"ada", "bob", "eve"}
+
+
+@pytest.mark.unhappy
+def test_without_a_row_of_several_texts_nothing_is_started(e2e: EndToEnd, world: World) -> None:
+    block = e2e.write_tutorial_block(TEXTS)
+    make_counter(world.repository)
+    world.run(["git", "branch", "bob", "main"])
+
+    result = block.run(environment=world.environment, cwd=world.repository)
+
+    expect(result).to_have_exit_code(0).stderr.to_contain("No row is for an agent", "No row has several texts.")
     assert not list(world.repository.glob(".selftest/runs/*/plan.json"))

@@ -84,6 +84,30 @@ def find_conflicts(session: ReviewSession, oids: Collection[str] | None = None) 
     return Conflicts(session.top, session.store_candidate(), tasks, tuple(left_out))
 
 
+def find_all_alternatives(session: ReviewSession) -> Conflicts:
+    """Read all rows of several texts. Raises RefusedError where there is none for an agent."""
+    rows = {row.id: row for row in session.state.reviewed.row_of.values() if row.others}
+    tasks: list[GroupTask] = []
+    left_out: list[tuple[str, str]] = []
+    subjects = {change.oid: shown(change.subject) for change in session.state.reviewed.order}
+    tips = {branch.tip for branch in session.state.branches if branch.alternative_of}
+    for row in rows.values():
+        working = session.state.integrations.working_on(row.chosen)
+        if working is not None:
+            left_out.append((subjects[row.chosen], f"{working.agent} of run {working.run} works on it"))
+        elif not tips.isdisjoint(row.members):
+            left_out.append((subjects[row.chosen], "an agent has proposed one text already"))
+        else:
+            try:
+                tasks.append(find_group(session, row.chosen))
+            except RefusedError as error:
+                left_out.append((subjects[row.chosen], error.detail))
+    if not tasks:
+        detail = "\n".join(f"{subject}: {reason}" for subject, reason in left_out)
+        raise RefusedError("No row is for an agent", detail or "No row has several texts.")
+    return Conflicts(session.top, session.base, tuple(tasks), tuple(left_out))
+
+
 def find_alternatives(session: ReviewSession, oid: str) -> Conflicts:
     """Read the row of a change, for one change instead of its texts. Raises RefusedError where that cannot be asked."""
     return Conflicts(session.top, session.base, (find_group(session, oid),), ())

@@ -1,4 +1,4 @@
-"""`review --integrate --batch`: agents resolve the conflicts of a review, conducted in this process."""
+"""`review --integrate --batch`: agents resolve conflicts, or write one text of many, conducted in this process."""
 
 from __future__ import annotations
 
@@ -17,13 +17,18 @@ if TYPE_CHECKING:
 
 
 def integrate(call: Call, request: Request) -> tuple[Request, int]:
-    """Conduct agents for the conflicts of a review, and apply their answers.
+    """Conduct agents for the conflicts of a review, or with --texts for its rows of texts, and take their answers.
 
     Returns the request that shows the review then, and the exit status of the run: 0 where there was none to start. The
     review is not locked while the agents work. Raises what opening a review, preparing a run and conducting it raise.
     """
     from selftest_core.integrate.applying import AnswerTaker
-    from selftest_core.integrate.integration import find_conflicts, prepare_integration, tasks_of
+    from selftest_core.integrate.integration import (
+        find_all_alternatives,
+        find_conflicts,
+        prepare_integration,
+        tasks_of,
+    )
     from selftest_core.run.plan.preparation import RunOptions, begin
     from selftest_tui.cli.run import conduct_in_batch
 
@@ -31,7 +36,7 @@ def integrate(call: Call, request: Request) -> tuple[Request, int]:
         AnswerTaker().take(session)  # of an earlier run, whose answers nobody has taken yet
         request = _named(request, session)
         try:
-            conflicts = find_conflicts(session)
+            conflicts = find_all_alternatives(session) if call.arguments.texts else find_conflicts(session)
         except RefusedError as error:
             tell("\n".join(part for part in (error.title, error.detail) if part))
             return request, DONE
@@ -67,15 +72,18 @@ def _named(request: Request, session: ReviewSession) -> Request:
 
 def _tell_conflicts(conflicts: Conflicts) -> None:
     for task in conflicts.tasks:
-        tell(f"to resolve: {task.id}")
+        tell(f"an agent for: {task.id}")
     for subject, reason in conflicts.left_out:
-        tell(f"left in conflict: {subject}: {reason}")
+        tell(f"no agent for: {subject}: {reason}")
 
 
 def _tell_answers(session: ReviewSession, run: str) -> None:
     integrations = session.state.integrations
     subjects = {change.oid: change.subject for change in session.state.reviewed.order}
+    chosen = {row.chosen for row in session.state.reviewed.row_of.values()}
+    proposed = {branch.agent for branch in session.state.branches if branch.alternative_of}
     for oid, found in integrations.by_change.items():
-        if found.run == run and found.is_ended:
-            said = f"still in conflict: {found.reason}" if found.reason else f"resolved by {found.agent}"
+        if found.run == run and found.is_ended and oid in chosen:
+            word = "one text is proposed by" if found.agent in proposed else "resolved by"
+            said = f"not used: {found.reason}" if found.reason else f"{word} {found.agent}"
             tell(f"{oid[:12]} {subjects.get(oid, '')}: {said}")

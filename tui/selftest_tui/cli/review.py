@@ -45,6 +45,7 @@ def add_review(add_command: AddCommand) -> None:
         selftest-tui review --batch main..fixes --publish good --require-verified
         selftest-tui review --integrate
         selftest-tui review --integrate --batch --base main ada bob eve
+        selftest-tui review --integrate --texts --batch 20261121-0931
         """,
     )
     add_targets(command)
@@ -54,6 +55,10 @@ def add_review(add_command: AddCommand) -> None:
     command.add_argument(
         "--integrate", action="store_true",
         help="start agents that resolve the conflicts, as the settings of runs say; asks first, but not with --batch",
+    )  # fmt: skip
+    command.add_argument(
+        "--texts", action="store_true",
+        help="with --integrate --batch: agents write one text for each row of several instead",
     )  # fmt: skip
     tests = command.add_argument_group("verification, with --batch")
     tests.add_argument("--verify", action="store_true", help="run the tests again, as `selftest-tui verify` does")
@@ -75,6 +80,8 @@ def review(call: Call) -> int:
         raise UsageError("--require-verified needs --publish", "", "Add --publish BRANCH, or use --verify alone.")
     if (arguments.jobs or arguments.all) and not (arguments.verify or arguments.require_verified):
         raise UsageError("--jobs and --all need --verify", "", "Add --verify.")
+    if arguments.texts and not (arguments.integrate and arguments.batch):
+        raise UsageError("--texts needs --integrate --batch", "", "On the screen A on a row of several texts asks.")
     if arguments.batch:
         status = DONE
         if arguments.integrate:
