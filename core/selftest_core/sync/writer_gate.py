@@ -21,7 +21,7 @@ from selftest_core.verify.on_arrival import ArrivalDesks, verdict_on_claim
 from selftest_core.verify.schedule import Job, Order, judge_tests
 from selftest_core.verify.slots import remove_tree
 from selftest_core.verify.verdicts import Result, Verdict
-from selftest_core.verify.verifier import stopped
+from selftest_core.verify.verifier import Driver, stopped
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -38,6 +38,11 @@ if TYPE_CHECKING:
 _LONGEST_NOOP = 120.0
 """Seconds without a result that a test may take without its command: what it waits for will not come."""
 _LAST_LINES = 12
+_WORDS = {
+    Verdict.FLAKY: "is flaky",
+    Verdict.SKIPPED: "is skipped or expected to fail",
+    Verdict.UNKNOWN: "could not be run here",
+}
 _READ = (".py", ".pyi", ".toml", ".json")
 """Ends of the names of changed files that are read."""
 _LARGEST = 4 * 2**20
@@ -105,26 +110,27 @@ def _tested(desk: ArrivalDesk, gap: Gap, found: Judgement, before: str, after: s
     """Run the gap's tests; return what speaks against them."""
     tests = (*found.new, *found.mended)
     files = list(dict.fromkeys(test.partition("::")[0] for test in tests))
-    with desk.verifier() as verifier:
+    with desk.opened() as (verifier, results):
         collected, _ = verifier.collect(after, lambda _: files)
-    if collected.is_opaque:  # another runner than pytest, which knows its tests by other names
-        return []
-    if collected.reason:
-        raise SelftestError("its tests could not be collected here", collected.reason)
-    ids = [one for one in collected.tests if without_parameters(one) in tests]
-    missing = set(tests) - {without_parameters(one) for one in ids}
-    if missing:
-        errors = [f"{path}: {_end(said)}" for path, said in collected.errors.items()]
-        return [f"{', '.join(sorted(missing))}: pytest does not collect it", *errors]
-    with desk.opened() as (driver, results):
-        judged = driver.drive(judge_tests(after, ids, "claim"))
+        if collected.is_opaque:  # another runner than pytest, which knows its tests by other names
+            return []
+        if collected.reason:
+            raise SelftestError("its tests could not be collected here", collected.reason)
+        ids = [one for one in collected.tests if without_parameters(one) in tests]
+        missing = set(tests) - {without_parameters(one) for one in ids}
+        if missing:
+            errors = [f"{path}: {_end(said)}" for path, said in collected.errors.items()]
+            return [f"{', '.join(sorted(missing))}: pytest does not collect it", *errors]
+        judged = Driver(verifier, results).drive(judge_tests(after, ids, "claim"))
         results.purge([(test, after) for test, one in judged.items() if one.verdict is Verdict.FLAKY])
     wrong = []
     for test, one in judged.items():
         if one.verdict is not Verdict.GREEN:
             said = verdict_on_claim(one)
-            word = "is flaky" if one.verdict is Verdict.FLAKY else "does not pass when we run it"
-            wrong.append(f"{test} {word}: {said.reason}" + (f"\n{_end(said.output)}" if said.output else ""))
+            wrong.append(
+                f"{test} {_WORDS.get(one.verdict, 'does not pass when we run it')}: {said.reason}"
+                + (f"\n{_end(said.output)}" if said.output else "")
+            )
     return wrong or list(_without_command(desk, gap, found, ids, before, after))
 
 

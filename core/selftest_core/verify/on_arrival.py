@@ -62,13 +62,13 @@ class ArrivalDesk:
         return self._testing()
 
     @contextmanager
-    def opened(self) -> Iterator[tuple[Driver, Results]]:
-        """Open the kept results, and a driver that runs what they lack."""
+    def opened(self) -> Iterator[tuple[LocalVerifier, Results]]:
+        """Open a verifier, and the results that are kept."""
         with (
             closing(Results.open(own_folder(self.top), self.testing.environment.digest)) as results,
             self.verifier() as verifier,
         ):
-            yield Driver(verifier, results), results
+            yield verifier, results
 
     def verifier(self, testing: Testing | None = None) -> LocalVerifier:
         """Make a verifier of one slot, which stays for the next. `testing`: another way to run the tests."""
@@ -172,8 +172,8 @@ class ArrivalVerifier:
             return ClaimVerdict(ClaimResult.UNKNOWN, describe_unexpected(error))
 
     def _judge(self, desk: ArrivalDesk, test: str, commit: str) -> ClaimVerdict:
-        with desk.opened() as (driver, results):
-            tree = desk.tree_of(commit)
+        with desk.opened() as (verifier, results):
+            driver, tree = Driver(verifier, results), desk.tree_of(commit)
             found = driver.drive(judge_tests(tree, (test,), "claim"))[test]
             results.purge(((test, tree),) if found.verdict is Verdict.FLAKY else ())
             if found.verdict is Verdict.RED and found.runs[0].reason == UNIMPORTABLE:

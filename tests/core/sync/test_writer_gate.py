@@ -35,6 +35,8 @@ HEAD = """\
 import shutil
 import subprocess
 
+import pytest
+
 
 def run(line):
     return subprocess.run(line, shell=True, capture_output=True, text=True)
@@ -152,6 +154,11 @@ def test_what_does_not_pass_is_refused_with_its_last_lines(repository: Repositor
     said = refused(repository, 0, test_tea=tea(**wrong))
     assert "test_adds does not pass when we run it: it failed in 3 of 3 runs" in said
     assert "No module named 'of_nobody'" in said
+
+
+def test_a_test_that_skips_itself_is_refused(repository: Repository) -> None:
+    said = refused(repository, 0, test_tea=tea(adds=f"{ADDS}\n    pytest.skip('later')", refuses=REFUSES))
+    assert said == "tests/test_tea.py::test_adds is skipped or expected to fail: the test is skipped"
 
 
 def test_the_demos_writer_passes_the_gate(tmp_path: Path) -> None:
