@@ -27,7 +27,7 @@ from selftest_core.review.changes.inputs import Request, find_inputs, home_of
 from selftest_core.review.changes.plan import find_main, make_plan
 from selftest_core.review.decisions import notes_of, read_decisions, settle_decisions, without_missing
 from selftest_core.review.engine import Engine
-from selftest_core.review.evidence import claims_of, provenance_of, read_verified
+from selftest_core.review.evidence import claims_of, provenance_of, read_row_verdicts, read_verified
 from selftest_core.review.publishing import keep_candidate, own_ref, read_branches
 from selftest_core.review.pull_request import open_for, write_pull_request
 from selftest_core.review.repository import find_log, keep_sources, open_log, with_proposed
@@ -119,15 +119,15 @@ def review(
         log = fold(journal.entries)
         decided, onto = decisions_of(log)
         claims = claims_of(inputs.evidence, read_verified(home))
-        # With a decisions file the result is the same wherever, so it cannot depend on when changes arrived here.
-        arrived = log.new if given is None else {}
+        # With a decisions file the result is the same wherever, so it cannot depend on what happened here.
+        arrived, verdicts = (log.new, read_row_verdicts(home)) if given is None else ({}, {})
         inputs = replace(inputs, targets=with_proposed(inputs.targets, log.subject))
-        plan = make_plan(engine.store, inputs.targets, claims, inputs.left_out, arrived=arrived)
+        plan = make_plan(engine.store, inputs.targets, claims, inputs.left_out, arrived=arrived, verdicts=verdicts)
         if given is None:
             if onto is not None and request.onto is None:
                 plan = replace(plan, base=onto)
             given, missing = without_missing(engine.shapes, plan.ranked, decided)
-            given = settle_decisions(engine.shapes, plan, given, log.preferred)
+            given = settle_decisions(engine.shapes, plan, given)
             for oid in missing:
                 say(f"decided, but no branch has it any more: {oid}")
         reviewed = apply_decisions(engine, plan, given)

@@ -28,7 +28,7 @@ from selftest_core.journal import unwritten
 from selftest_core.review.candidate_branch import Decision
 from selftest_core.review.changes.kinds import Kind
 from selftest_core.review.changes.parts import Split, UnfitSplitError, parse_split, split_json
-from selftest_core.review.changes.rows import APART, Row, choose_rows
+from selftest_core.review.changes.rows import APART, Row, choose_rows, default_choice
 from selftest_core.review.resolutions import Resolution, resolution_from_json, resolution_json
 
 if TYPE_CHECKING:
@@ -207,12 +207,15 @@ def choose_in_rows(
     return row_of
 
 
-def settle_decisions(shapes: Shapes, plan: Plan, decisions: Decisions, preferred: Mapping[str, str]) -> Decisions:
+def settle_decisions(shapes: Shapes, plan: Plan, decisions: Decisions) -> Decisions:
     """Let the last choice in each row count, in decisions that were made one after the other.
 
-    All ids must be of sources of the changes. `preferred`: by any member of a row, its choice where nobody chose.
+    What verdicts chose becomes a choice, too, so that the decisions give the same branch elsewhere. All ids must be of
+    sources of the changes.
     """
-    if not decisions.alternatives and not preferred:
+    by_oid = {change.oid: change for change in plan.changes}
+    judged = [row for row in plan.rows if row.others and row.chosen != default_choice([by_oid[o] for o in row.members])]
+    if not decisions.alternatives and not judged:
         return decisions
     changes = [one.change for one in shape(shapes, plan.ranked, decisions)]
     named = {oid: made[0] for oid, made in _named(changes).items()}
@@ -227,11 +230,11 @@ def settle_decisions(shapes: Shapes, plan: Plan, decisions: Decisions, preferred
             alternatives[oid] = named[row.chosen].original_oids[0]
     of_a_person = {row_of[named[oid].oid].id for oid in alternatives}
     of_a_person |= {row_of[named[oid].oid].id for oid, one in decisions.items.items() if one is Decision.KEEP}
-    for oid, chosen in preferred.items():
-        if oid in named and chosen in named:
-            row = row_of[named[oid].oid]
-            if row.id not in of_a_person and row.others and named[chosen].oid in row.members:
-                alternatives[row.id] = chosen
+    for one in judged:
+        best = named[one.chosen]
+        row = row_of[best.oid]
+        if row.id not in of_a_person and row.chosen == best.oid:
+            alternatives[row.id] = best.original_oids[0]
     return replace(decisions, alternatives=alternatives)
 
 

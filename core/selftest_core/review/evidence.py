@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from selftest_core.run.store import RunFolder
 
 VERIFIED = "verified.json"
+_ROW_VERDICTS = "row-verdicts.json"
 _TRANSCRIPT = "transcript.txt"
 _MOST_RECORDINGS = 20
 _LONGEST_SAID = 16 * 1024
@@ -110,6 +111,25 @@ def write_verified(home: Path, fixed: Mapping[str, tuple[str, ...]]) -> None:
     draft = home / f"{VERIFIED}.{os.getpid()}"
     draft.write_text(json.dumps(fixed), encoding="utf-8")
     draft.replace(home / VERIFIED)
+
+
+def read_row_verdicts(home: Path) -> dict[str, str]:
+    """Read the verdicts on changes that have alternatives, by their oids, from all verifications so far."""
+    try:
+        data = json.loads((home / _ROW_VERDICTS).read_text(encoding="utf-8"))
+        return {str(oid): word for oid, word in data.items() if word in ("passed", "flaky", "failed")}
+    except (OSError, ValueError, TypeError, AttributeError):
+        return {}
+
+
+def write_row_verdicts(home: Path, verdicts: Mapping[str, str]) -> None:
+    """Add verdicts on changes that have alternatives, for the choice when a review is opened again. Raises OSError."""
+    known = read_row_verdicts(home)
+    made = {**known, **verdicts}
+    if made != known:
+        draft = home / f"{_ROW_VERDICTS}.{os.getpid()}"
+        draft.write_text(json.dumps(made), encoding="utf-8")
+        draft.replace(home / _ROW_VERDICTS)
 
 
 def _evidence(folder: RunFolder, run: Run, row: RunRow) -> Evidence:

@@ -12,7 +12,6 @@
     squashed    squash, says                    all groups of changes that share a commit from then on
     reworded    oid, text, says                 an empty text: the message of its author again
     recalled    oid, resolution                 a resolution of an earlier review that fits; no act
-    preferred   rows                            the chosen change of rows that nobody chose, by oid; no act
     onto        name, oid, says                 rebase onto a commit; null: onto the own base again
     imported    decisions, mark, says           the decisions of a file, over earlier ones
     undone, redone                              the last act that is not undone; the first that is
@@ -122,7 +121,7 @@ class ReviewLog:
     """The folded log. The first `done` of `acts` are in effect; the others are undone and can be redone.
 
     `new`: commits that arrived after the review was opened, each with the number of its arrival. `recalled`:
-    resolutions of earlier reviews, by oid. `preferred`: choices in rows that nobody chose, as verdicts suggest.
+    resolutions of earlier reviews, by oid.
     `answered`: conflicts that a person resolved here at any time, undone or not: they are not recalled again.
     """
 
@@ -132,7 +131,6 @@ class ReviewLog:
     new: Mapping[str, int] = field(default_factory=lambda: _NOTHING)
     published: tuple[tuple[str, str, str], ...] = ()
     recalled: Mapping[str, Resolution] = field(default_factory=lambda: _NOTHING)
-    preferred: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
     answered: frozenset[Meeting] = frozenset()
     integrations: Integrations = Integrations()
 
@@ -179,9 +177,6 @@ def apply(log: ReviewLog, entry: Entry) -> ReviewLog:
             case "recalled":
                 oid, resolution = _oid(fields["oid"]), resolution_from_json(fields["resolution"])
                 return replace(log, recalled={**log.recalled, oid: resolution})
-            case "preferred":
-                rows = {_oid(oid): _oid(chosen) for oid, chosen in fields["rows"].items()}
-                return replace(log, preferred={**log.preferred, **rows})
             case "published":
                 tip = str(fields["tip"])
                 found = str(fields["ref"]), tip, str(fields.get("kept") or tip)

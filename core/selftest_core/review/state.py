@@ -25,7 +25,7 @@ from selftest_core.review.decisions import (
     squashed_in,
     without_missing,
 )
-from selftest_core.review.evidence import claims_of, read_verified
+from selftest_core.review.evidence import claims_of, read_row_verdicts, read_verified
 from selftest_core.review.resolutions import Resolution, ResolutionMemory
 from selftest_core.review.review_log import Integrations, decisions_of
 
@@ -118,6 +118,8 @@ class StateBuilder:
         self._home = home
         self._memory = memory
         self._plan: Plan
+        # Read once: no verdict changes what is chosen while a person looks at it.
+        self._verdicts = read_row_verdicts(home)
         self._hot: Mapping[str, int] = {}
 
     def check(self, decisions: Decisions) -> None:
@@ -136,7 +138,9 @@ class StateBuilder:
         """
         targets = Targets(subject.base, subject.base, subject.branches, subject.is_linear, id=self._name)
         store, claims = self._engine.store, claims_of(inputs.evidence, read_verified(self._home))
-        self._plan = make_plan(store, targets, claims, inputs.left_out, arrived=arrived, may_be_empty=may_be_empty)
+        self._plan = make_plan(
+            store, targets, claims, inputs.left_out, arrived=arrived, verdicts=self._verdicts, may_be_empty=may_be_empty
+        )
         self._hot = hot_files(self._plan.changes)
 
     def apply(self, log: ReviewLog, subject: Subject, seconds: float, should_stop: Callable[[], bool]) -> Applied:
@@ -146,7 +150,7 @@ class StateBuilder:
         fitting, missing = without_missing(self._engine.shapes, plan.ranked, decisions)
         # A resolution that was recalled for a part is no decision of a person, and stays when the split is undone.
         missing = tuple(oid for oid in missing if oid not in log.recalled or oid in decisions.items)
-        fitting = settle_decisions(self._engine.shapes, plan, fitting, log.preferred)
+        fitting = settle_decisions(self._engine.shapes, plan, fitting)
         until = time.monotonic() + seconds
 
         def is_over() -> bool:

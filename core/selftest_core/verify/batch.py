@@ -12,7 +12,7 @@ from selftest_core.review.changes.inputs import home_of
 from selftest_core.review.changes.plan import make_plan
 from selftest_core.review.decisions import Decisions, read_decisions
 from selftest_core.review.engine import Engine
-from selftest_core.review.evidence import claims_of
+from selftest_core.review.evidence import claims_of, read_row_verdicts
 from selftest_core.review.repository import LOG, find_review, read_log, with_proposed
 from selftest_core.review.session import DECISIONS
 from selftest_core.verify.review_verifier import ReviewVerifier
@@ -94,7 +94,8 @@ def verify(
     ):
         _warn(verifier.isolation, say)
         targets = with_proposed(inputs.targets, read_log(home / LOG).subject)
-        plan = make_plan(engine.store, targets, claims_of(inputs.evidence), inputs.left_out)
+        verdicts = {} if given else read_row_verdicts(home)
+        plan = make_plan(engine.store, targets, claims_of(inputs.evidence), inputs.left_out, verdicts=verdicts)
         reviewed = apply_decisions(engine, plan, given or _decided(home))
         verification = verifier.verify(
             reviewed, inputs.evidence, inputs.targets.branches, on_progress, is_stopped,

@@ -21,7 +21,7 @@ from selftest_core.errors import RefusedError, ToolFailedError
 from selftest_core.paths import cache_folder
 from selftest_core.review.apply_decisions import only_what_is_kept
 from selftest_core.review.changes.inputs import own_folder
-from selftest_core.review.evidence import write_verified
+from selftest_core.review.evidence import write_row_verdicts, write_verified
 from selftest_core.run.providers import places
 from selftest_core.verify.elsewhere.remote import RemoteVerifier, elsewhere_testing, refuse_unknown_providers
 from selftest_core.verify.environment import find_testing
@@ -157,6 +157,7 @@ class ReviewVerifier:
                 keep_verification(self._home, found, self.isolation, time.monotonic() - begun)
                 if not is_kept_only:
                     write_verified(self._home, _fixed(reviewed, found))
+                    write_row_verdicts(self._home, _of_rows(reviewed, found))
         return found
 
     def look(
@@ -199,6 +200,12 @@ def _fixed(reviewed: Reviewed, verification: Verification) -> dict[str, tuple[st
             for agent in reviewed.agents_of(change.oid):
                 found.setdefault(agent, {}).update(dict.fromkeys(fixed))
     return {agent: tuple(tests) for agent, tests in found.items()}
+
+
+def _of_rows(reviewed: Reviewed, verification: Verification) -> dict[str, str]:
+    """The verdicts on chosen changes that have alternatives."""
+    found = {row.chosen: verification.items[row.chosen].verified for row in reviewed.row_of.values() if row.others}
+    return {oid: verified.value for oid, verified in found.items() if verified is not Verified.UNKNOWN}
 
 
 @contextlib.contextmanager

@@ -14,6 +14,7 @@ from selftest_core.errors import RefusedError, UsageError
 from selftest_core.review.batch import review
 from selftest_core.review.candidate_branch import Decision, Status
 from selftest_core.review.changes.inputs import Request
+from selftest_core.review.evidence import write_row_verdicts
 from selftest_core.schema.review import review_document
 
 if TYPE_CHECKING:
@@ -206,3 +207,28 @@ def test_two_kept_members_are_apart_and_a_split_member_stands_for_its_parts(desk
         assert json.loads(decisions.read_text())["alternatives"]
     again = review(Request(ALL.targets, base="main", decisions=decisions), desk.folder, environ(desk))
     assert again.reviewed.line == line
+
+
+def test_verdicts_choose_where_nobody_did_when_the_review_is_opened_again(desk: Repository) -> None:
+    of = oids(desk)
+    with opened(desk, ALL) as session:
+        home, first = session.state.home, session.state.reviewed.row_of[of["ada"]].chosen
+        write_row_verdicts(home, {first: "failed"})
+        assert chosen(session.refresh()) == {agent_of(of, first), "zoe"}, "nothing changes under the cursor"
+    with opened(desk, ALL) as session:
+        second = session.state.reviewed.row_of[of["ada"]].chosen
+        assert {first, second} == {of["bob"], of["eve"]}
+        document = json.loads((home / "decisions.json").read_text())
+        assert list(document["alternatives"].values()) == [second], "the same branch elsewhere"
+        line = session.state.reviewed.line
+    request = Request(ALL.targets, base="main", decisions=home / "decisions.json")
+    assert review(request, desk.folder, environ(desk)).reviewed.line == line
+    with opened(desk, ALL) as session:
+        session.choose(first)
+    write_row_verdicts(home, {second: "passed"})
+    with opened(desk, ALL) as session:
+        assert chosen(session.state) == {agent_of(of, first), "zoe"}, "a person chose"
+
+
+def agent_of(of: dict[str, str], oid: str) -> str:
+    return next(agent for agent, one in of.items() if one == oid)

@@ -106,11 +106,13 @@ def make_plan(
     left_out: Sequence[tuple[str, str]] = (),
     *,
     arrived: Mapping[str, int] = MappingProxyType({}),
+    verdicts: Mapping[str, str] = MappingProxyType({}),
     may_be_empty: bool = False,
 ) -> Plan:
     """Collect, group and rank the changes. `claims` by agent; `left_out`: branches that could not be read before.
 
-    `arrived`: when each commit was found, as the log of the review has it; 0 where it is missing.
+    `arrived`: when each commit was found, as the log of the review has it; 0 where it is missing. `verdicts`: earlier
+    ones on changes that have alternatives.
 
     Raises UsageError where the base has everything already, unless the plan `may_be_empty`.
     """
@@ -123,7 +125,7 @@ def make_plan(
         detail = "\n".join(f"{name}: {why}" for name, why in collected.left_out)
         hint = "The base has all commits of these branches."
         raise UsageError("There is nothing to review", detail, "" if detail else hint)
-    rows = group_changes(store, collected.changes, arrived, is_linear=targets.is_linear)
+    rows = group_changes(store, collected.changes, arrived, verdicts, is_linear=targets.is_linear)
     rows = join_proposed(rows, collected.changes, [one for one in targets.branches if one.alternative_of])
     ranked = rank(collected.changes, claims, [row.members for row in rows])
     if targets.is_linear:

@@ -7,6 +7,7 @@ later moves nothing. Decisions may take a member out of its row, or join rows (`
 from __future__ import annotations
 
 from collections import defaultdict
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from selftest_core.errors import UsageError
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from selftest_core.git.object_store import ObjectStore
     from selftest_core.review.changes.collect_changes import Change, Source
 
+_BEST_FIRST = ("passed", "unknown", "flaky", "failed")
 APART = "apart"
 """Takes a change out of its row."""
 
@@ -46,7 +48,12 @@ class Row:
 
 
 def group_changes(
-    store: ObjectStore, changes: Sequence[Change], arrived: Mapping[str, int], *, is_linear: bool = False
+    store: ObjectStore,
+    changes: Sequence[Change],
+    arrived: Mapping[str, int],
+    verdicts: Mapping[str, str] = MappingProxyType({}),
+    *,
+    is_linear: bool = False,
 ) -> tuple[Row, ...]:
     """Group changes into rows, in the order of their arrival; the chosen one of each is the default.
 
@@ -72,7 +79,8 @@ def group_changes(
             known.append((mark, row))
         row.append(change)
     return tuple(
-        Row(first[members[0].oid].oid, tuple(one.oid for one in members), default_choice(members)) for members in rows
+        Row(first[members[0].oid].oid, tuple(one.oid for one in members), default_choice(members, verdicts))
+        for members in rows
     )
 
 
@@ -95,6 +103,7 @@ def choose_rows(
     apart = {oid for oid, chosen in choices if chosen == APART}
     wished = [(oid, chosen) for oid, chosen in choices if chosen != APART]
     ids = {row.members[0]: row.id for row in rows}
+    best = {row.chosen for row in rows}
     groups = {oid: [oid] for oid in by_oid}
     for row in rows:
         members = [oid for oid in row.members if oid not in apart]
@@ -116,20 +125,26 @@ def choose_rows(
             wishes[id(group)] = chosen
     for group in {id(one): one for one in groups.values()}.values():
         left = [oid for oid in group if oid in kept] or [oid for oid in group if oid not in reverted] or group
-        chosen = wishes.get(id(group)) or default_choice([by_oid[oid] for oid in left])
+        chosen = wishes.get(id(group)) or default_choice(
+            [by_oid[oid] for oid in left if oid in best] or [by_oid[oid] for oid in left]
+        )
         alone = [oid for oid in group if oid in kept and oid != chosen]
         yield from (Row(ids.get(oid, oid), (oid,), oid) for oid in alone)
         together = tuple(oid for oid in group if oid not in alone)
         yield Row(ids.get(together[0], together[0]), together, chosen)
 
 
-def default_choice(members: Sequence[Change], verdicts: Mapping[str, int] | None = None) -> str:
-    """Choose the member with the best verdict (the lowest number), that weakens no test, with the fewest lines.
+def default_choice(members: Sequence[Change], verdicts: Mapping[str, str] = MappingProxyType({})) -> str:
+    """Choose the member with the best verdict, that weakens no test, with the fewest lines, that arrived first.
 
-    One that only earlier attempts made is chosen last.
+    `verdicts` by any source. One that only earlier attempts made is chosen last.
     """
-    ranks = verdicts or {}
-    return min(members, key=lambda one: (one.is_earlier, ranks.get(one.oid, 0), bool(one.weakenings), one.lines)).oid
+
+    def key(change: Change) -> tuple[bool, int, bool, int]:
+        worst = max(_BEST_FIRST.index(verdicts.get(source.oid, "unknown")) for source in change.sources)
+        return change.is_earlier, worst, bool(change.weakenings), change.lines
+
+    return min(members, key=key).oid
 
 
 def _first(change: Change, arrived: Mapping[str, int]) -> Source:
