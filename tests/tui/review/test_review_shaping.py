@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from textual.widgets import TextArea
 
 from selftest_core.review.candidate_branch import Decision
+from selftest_core.review.conflict_files import choose
 from selftest_tui.shared.dialogs.choose import Choose
 from selftest_tui.shared.dialogs.composer import Composer
 from selftest_tui.shared.dialogs.options import Options
@@ -93,6 +94,34 @@ async def test_a_hunk_is_kept_alone(shop: Repository) -> None:
         await one.press("f")
         await asked(one, Choose)
         await one.press("enter")
+        await one.until(lambda: one.top is one.screen, "it is split")
+        await one.settled()
+        assert len([row for row in one.screen.rows if row.change.part is not None]) == 2
+
+
+async def test_hunks_of_what_is_applied_otherwise_are_not_those_of_the_commit(shop: Repository) -> None:
+    """A resolution made it differ: its own hunks are shown by `=`, and only they can be split off."""
+    text = (shop.folder / "src/pay.py").read_text()
+    shop.git("checkout", "-q", "kim")
+    mended = text.replace('"""Money, asked of a bank."""', '"""Money."""')
+    shop.git("checkout", "-q", "release", "--", "src/pay.py")
+    shop.commit("[FIX_IMPL] Start over", {"src/pay.py": mended + "\n\nCENTS = 100\n"}, "Kim")
+    shop.git("checkout", "-q", "main")
+    async with reviewing(shop, size=(130, 30)) as one:
+        await one.go_to("Start over")
+        files = await one.screen.ask(lambda session: session.conflict_files(one.row("Start over").oid), "reading")
+        await one.screen.act(lambda session: session.resolve(one.row("Start over").oid, choose(files, "theirs")))
+        await one.settled()
+        assert one.pane.differs
+        await one.press("asterisk", "percent_sign")
+        options = await asked(one, Options)
+        await one.press("s")
+        await one.until(lambda: one.toasts, "a refusal")
+        assert options.listed
+        assert "= shows it" in one.toasts
+        await one.press("equals_sign", "asterisk", "percent_sign")
+        await asked(one, Options)
+        await one.press("s")
         await one.until(lambda: one.top is one.screen, "it is split")
         await one.settled()
         assert len([row for row in one.screen.rows if row.change.part is not None]) == 2
