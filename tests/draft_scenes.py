@@ -76,11 +76,13 @@ def a_drafted_run(
     tutorial: str = TUTORIAL,
     run: str = RUN,
     open_headings: tuple[str, ...] = (),
+    is_judged: bool = True,
 ) -> RunFolder:
     """A run of drafters on the world's repository, whose HEAD has this `tutorial.sh`.
 
     `drafts`: the tutorial's text that the agent of a heading committed; headings without one commit nothing.
-    `outcomes`: by heading, else one that fits. `open_headings`: those whose agents still work.
+    `outcomes`: by heading, else one that fits. `open_headings`: those whose agents still work. `is_judged`: the gate
+    answered before the run was stopped.
     """
     base = world.run(["git", "rev-parse", "HEAD"]).stdout.strip()
     tasks = draft_tasks(tutorial, "tutorial.sh", ())
@@ -119,8 +121,9 @@ def a_drafted_run(
                 commits=int(bool(tip)), verifying=True,
             )  # fmt: skip
             reason = judge_draft(plan, test.node_id, tip, world.environment) if tip else ""
+            verdict = ("failed" if reason else "passed") if is_judged else "unknown"
             journal.append(
-                Event.VERIFIED, AT + 3, **fields, result="failed" if reason else "passed", reason=reason, text=reason,
+                Event.VERIFIED, AT + 3, **fields, result=verdict, reason=reason, text=reason,
                 signature=reason, gate=True,
             )  # fmt: skip
             journal.append(Event.STOPPED, AT + 4, **fields, says="")

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from selftest_core.draft.drafting import read_tutorial
+from selftest_core.draft.gate import judge_draft
 from selftest_core.draft.proposals import propose
 from selftest_core.draft.sections import outline
 from selftest_core.errors import SelftestError, UsageError
@@ -104,7 +105,7 @@ def read_draft(folder: RunFolder, environ: Mapping[str, str]) -> Draft:
     for row in run.rows.values():
         outcome = _outcome(folder, row)
         heading = row.planned.node_id
-        state, reason, blocks = _drafted(git, run, row, outcome, text)
+        state, reason, blocks = _drafted(git, run, row, outcome, text, environ)
         note = "" if now is None or heading in now else f"HEAD has no such heading in {plan.tutorial} any more"
         headings.append(DraftedHeading(heading, lines.get(heading, 0), row.name, row.tip, state, reason, note, blocks))
         findings += [
@@ -116,7 +117,7 @@ def read_draft(folder: RunFolder, environ: Mapping[str, str]) -> Draft:
 
 
 def _drafted(
-    git: Git, run: Run, row: RunRow, outcome: Outcome | None, base: str
+    git: Git, run: Run, row: RunRow, outcome: Outcome | None, base: str, environ: Mapping[str, str]
 ) -> tuple[HeadingState, str, tuple[ProposedBlock, ...]]:
     if row.end is None or row.is_verifying:
         return HeadingState.OPEN, row.attention, ()
@@ -125,8 +126,10 @@ def _drafted(
         return HeadingState.NOTHING, f"it drafts nothing: {summary}" if summary else "it drafts nothing", ()
     if row.end.group is not Group.SUCCEEDED:
         return HeadingState.FAILED, row.text or end_of(row).label, ()
-    if row.gate != ClaimResult.PASSED:
-        return HeadingState.FAILED, f"it was not checked: {row.verified_reason or 'the run was stopped'}", ()
+    if row.gate != ClaimResult.PASSED:  # the run was stopped before its gate answered
+        reason = judge_draft(run.plan, row.planned.node_id, row.tip, environ)
+        if reason:
+            return HeadingState.FAILED, reason, ()
     try:
         drafted = read_tutorial(git, row.tip, run.plan.tutorial)[0]
     except SelftestError as error:

@@ -159,6 +159,14 @@ def test_what_cannot_be_used_is_a_row_with_its_reason(world: World) -> None:
     assert draft.blocks == ()
 
 
+def test_what_was_not_judged_before_a_stop_is_judged_when_it_is_read(world: World) -> None:
+    drafts = {"Adding": ADDING, "Refunds": "# All anew\n\nls\n"}
+    draft = read_draft(a_drafted_run(world, drafts, is_judged=False), world.environment)
+    assert [one.state for one in draft.headings] == [HeadingState.DRAFTED, HeadingState.NOTHING, HeadingState.FAILED]
+    assert "above the first heading" in draft.headings[2].reason
+    assert len(draft.blocks) == 2
+
+
 def test_a_heading_that_was_renamed_meanwhile_is_told_and_stays_renamed(world: World) -> None:
     folder = drafted(world)
     renamed = TUTORIAL.replace("# Refunds", "# Returns")
