@@ -56,7 +56,7 @@ def run_demo_batch(
     environ: Mapping[str, str],
     agents: int | None,
     keep: bool,
-    conduct: Callable[[RunFolder, Mapping[str, str], Policy, OnChange], int],
+    conduct: Callable[[DemoWorld, RunFolder, Policy, OnChange], int],
     write: Callable[[str], None],
     agent: str = "command",
 ) -> int:
@@ -68,7 +68,7 @@ def run_demo_batch(
     with a_demo(environ, agents, keep, write, is_watched=False, agent=agent) as demo:
         folder = demo.begin(write)
         write(f"{len(demo.roles)} agents start in {demo.root}")
-        return conduct(folder, demo.tools_environ, POLICY, _answerer(demo, folder, write))
+        return conduct(demo, folder, POLICY, _answerer(demo, folder, write))
 
 
 def _answerer(demo: DemoWorld, folder: RunFolder, write: Callable[[str], None]) -> OnChange:

@@ -1,9 +1,9 @@
 """The review of a demo that nobody watches: its run is reviewed as a person would do it, verified, and published.
 
 Every fix is kept. An integrator resolves the conflict, in a run of its own; without its answer the newer change is
-taken, and the rival that is no longer needed is reverted. Equal changes of three agents are one change. Then `verify`
-runs the tests again: a change whose claim does not hold, or that breaks the test of another, is reverted, until exactly
-what is published passes. Only the demo's own repository changes.
+taken, and the rival that is no longer needed is reverted. Changes that say the same in other words are one row, of
+which one is kept. Then `verify` runs the tests again: a change whose claim does not hold, or that breaks the test of
+another, is reverted, until exactly what is published passes. Only the demo's own repository changes.
 """
 
 from __future__ import annotations
@@ -54,8 +54,9 @@ def review_demo(
     except UsageError:
         return None
     with session:
-        say(f"{session.state.total} changes to review")
-        session.decide([change.oid for change in session.state.reviewed.order], Decision.KEEP)
+        reviewed = session.state.reviewed
+        say(f"{len(reviewed.order)} changes to review, in {len(reviewed.chosen)} rows")
+        session.decide([change.oid for change in reviewed.chosen], Decision.KEEP)
         if conduct is not None and session.state.held:
             _integrate(session, environ, say, conduct)
         for change in session.state.reviewed.order:

@@ -2,8 +2,8 @@
 
 A step is a list: the verb (a method of `actor.Actor`), then its arguments. The edits repair real defects of the sample,
 so the results of pytest are real. The first role crashes on purpose, so that every demo has a failure. The fourteen
-roles cover every end that an agent can cause; three make the same change, two make conflicting ones, one claims what
-does not hold, and one breaks the test of another.
+roles cover every end that an agent can cause; two make the same change and a third the same in other words, two make
+conflicting ones, one claims what does not hold, and one breaks the test of another.
 """
 
 from __future__ import annotations
@@ -83,6 +83,15 @@ _FIX_ROUNDING: tuple[Step, ...] = (
     _edit("shop/cart.py", _TAX, "        return (self.total() * TAX_PERCENT + 50) // 100"),
     _TEST,
     _commit("Round tax half up", "The half cent was cut off; the tutorial says half up."),
+)
+_FIX_ROUNDING_OTHERWISE: tuple[Step, ...] = (
+    _edit(
+        "shop/cart.py",
+        _TAX,
+        "        # Half a cent is a cent.\n        return ((self.total() * TAX_PERCENT) + 50) // 100",
+    ),
+    _TEST,
+    _commit("Round the tax, do not cut it off", "Half a cent is a cent, as the tutorial says."),
 )
 _CUT_REFUND: list[Step] = [
     _edit("shop/pay.py", _REFUNDED, f"        cents = min(cents, self.cents - self.refunded)\n{_REFUNDED}"),
@@ -249,7 +258,7 @@ CAST: tuple[Role, ...] = (
         (
             _say("4.28 expected, 4.27 comes out. Rounded down, where the block says half up."),
             *_inspect("shop/cart.py"),
-            *_FIX_ROUNDING,
+            *_FIX_ROUNDING_OTHERWISE,
             _say("And `money` does by hand what a format does."),
             _edit("shop/cart.py", _MONEY, '    return f"{cents / 100:g}"'),
             _TEST,

@@ -120,6 +120,11 @@ class DemoWorld:
         return {**kept, **self._variables, PLAIN_PYTEST: "1"}
 
     @property
+    def is_whole(self) -> bool:
+        """All of the cast plays, as scripts: then a draft and a sync follow."""
+        return not self._variables and len(self.roles) >= AGENTS
+
+    @property
     def root(self) -> Path:
         """The folder of the private world."""
         return self._world.root

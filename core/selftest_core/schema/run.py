@@ -118,6 +118,7 @@ class RunSummary(Line):
         "tester", description="The work of the run's agents; headings of a draft count as its `tests`."
     )
     draft: DraftDocument | None = Field(None, description="The draft of a run of drafters, null for other runs.")
+    others: list[RunSummary] = Field([], description="Further runs of a demo: of a drafter and of a writer.")
     smoke: list[SmokeItem] = Field([], description="The smoke agents; `tests` does not count them.")
     report: Text | None = Field(None, description="The path of the report, null while there is none.")
     left: Text | None = Field(
@@ -195,6 +196,7 @@ def run_summary(
         line=line,
         role=run.plan.role,
         draft=None,
+        others=[],
         smoke=[smoke_item(one) for one in run.smoke],
         report=report,
         left=run.left,

@@ -204,7 +204,7 @@ def test_the_cast_brings_about_every_kind_of_outcome_that_agents_can() -> None:
     kinds = {kind for role in CAST for kind in role.kinds}
     assert {"FIX_IMPL", "FIX_TEST", "IMPROVE_TEST"} <= kinds
     edits = [str(step) for role in CAST for step in role.story if step[0] == "edit"]
-    assert max(edits.count(edit) for edit in edits) == 3  # the same change by three
+    assert max(edits.count(edit) for edit in edits) == 2  # the same change by two, and by a third in other words
 
 
 def test_two_of_the_cast_change_one_line_each_in_its_own_way(world: World) -> None:

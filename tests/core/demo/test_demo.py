@@ -16,6 +16,7 @@ import pytest
 
 from core.demo.demos import a_demo
 from selftest_core.cleanup.demo_folders import Claim, processes_of
+from selftest_core.demo.other_roles import HEADING
 from selftest_core.demo.scenarios import CAST
 from selftest_core.schema.registry import schema
 from worlds import BIN, PATIENCE, eventually
@@ -90,6 +91,7 @@ def test_a_demo_brings_every_test_to_the_one_outcome_that_its_story_has(e2e: End
         == len(CAST)
     )
     check_review(summary["line"], done.stderr)
+    check_others(summary["others"])
     assert summary["report"].endswith(f"/.selftest/runs/{summary['run']}/report/index.html")
     clustered = sorted(test for cluster in summary["clusters"] for test in cluster["tests"])
     failed = [role.test for role in CAST if role.ends not in ("succeeded", "unchanged") and not role.answer]
@@ -101,13 +103,38 @@ def test_a_demo_brings_every_test_to_the_one_outcome_that_its_story_has(e2e: End
     assert world.run([BIN / "selftest-tui", "sweep"], env=environment, check=False).returncode == 0
 
 
+def check_others(others: list[dict[str, Any]]) -> None:
+    """Check the runs behind the review: a decided draft, and tests of the uncited block."""
+    drafted, written = others
+    assert [(one["role"], one["tests"], one["left"]) for one in others] == [
+        ("drafter", 1, "done"),
+        ("writer", 1, "done"),
+    ]
+    (heading,) = drafted["draft"]["headings"]
+    assert (heading["heading"], heading["state"]) == (HEADING, "drafted")
+    assert [block["decision"] for block in heading["blocks"]] == ["keep", "keep", "drop"]
+    assert [(one["by"] == "person", one["block"]) for one in drafted["draft"]["findings"]] == [
+        (False, None), (True, heading["blocks"][2]["id"]),
+    ]  # fmt: skip
+    assert (drafted["draft"]["published"], drafted["draft"]["open"]) == ("refs/heads/drafted", 0)
+    assert drafted["outcomes"]["succeeded"] == written["outcomes"]["succeeded"] == 1
+    assert [(item["subject"], item["kind"]) for item in written["line"]["items"]] == [
+        ("[CREATE_TEST] Test a refund in parts", "test")
+    ]
+    assert written["line"]["published"] == "refs/heads/tests-of-blocks"
+
+
 def check_review(line: dict[str, Any], says: str) -> None:
     """Check the review of the demo's run: collapsed, resolved, verified, reverted, and published."""
     by_subject = {item["subject"]: item for item in line["items"]}
     commits = sum(map(commits_of, CAST))
-    assert len(by_subject) == len(line["items"]) == commits - 2  # three agents made one change
+    assert len(by_subject) == len(line["items"]) == commits - 1  # two agents made one change
     alike = by_subject["[FIX_IMPL] Round tax half up"]
-    assert (len(alike["agents"]), len(alike["sources"]), alike["status"]) == (3, 3, "laid")
+    assert (len(alike["agents"]), len(alike["sources"]), alike["status"]) == (2, 2, "laid")
+    # A third says the same in other words: one row, of which one text is chosen.
+    other = by_subject["[FIX_IMPL] Round the tax, do not cut it off"]
+    assert (other["row"], other["chosen"], other["status"]) == (alike["row"], False, "dropped")
+    assert {item["row"] for item in line["items"] if not item["chosen"]} == {alike["row"]}
     # Two agents mended one line in two ways: one was in conflict, and an integrator resolved it.
     rivals = [
         by_subject[f"[FIX_IMPL] Lock {how}"] for how in ("after five failures, not six", "when no attempt is left")
@@ -119,7 +146,7 @@ def check_review(line: dict[str, Any], says: str) -> None:
     # One claims that its test passes, and it does not; another breaks a test that is not its own.
     wrong = [by_subject[f"[FIX_IMPL] {what}"] for what in ("Let the sum follow the tax", "Format money shortly")]
     assert {(one["status"], one["decision"]) for one in wrong} == {("dropped", "revert")}
-    assert {item["decision"] for item in line["items"] if item not in [*rivals, *wrong]} == {"keep"}
+    assert {item["decision"] for item in line["items"] if item not in [other, *wrong]} == {"keep"}
     assert (line["published"], line["left_out"]) == ("refs/heads/reviewed", [])
     assert says.count("in conflict, an agent resolves it: Lock ") == 1
     assert says.count("\nresolved by Lock-") == 1

@@ -72,7 +72,9 @@ def test_the_liar_and_the_culprit_are_reverted_and_the_rest_passes_by_hand(world
     document = review_demo(a_run(repository), environ, said.append)
 
     assert document is not None
-    gone = {item.subject: item.decision for item in document.items if item.decision != "keep"}
+    other = [item for item in document.items if not item.chosen]
+    assert [item.subject for item in other] == ["[FIX_IMPL] Round the tax, do not cut it off"]
+    gone = {item.subject: item.decision for item in document.items if item.decision != "keep" and item.chosen}
     lock = {subject for subject in gone if subject.startswith("[FIX_IMPL] Lock ")}
     assert len(lock) == 1
     assert gone.keys() - lock == {"[FIX_IMPL] Let the sum follow the tax", "[FIX_IMPL] Format money shortly"}

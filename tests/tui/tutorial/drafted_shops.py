@@ -7,12 +7,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from core.review.repositories import Repository
-from selftest_core.demo.other_roles import DRAFTER, HEADING
+from selftest_core.demo.other_roles import DRAFTER, HEADING, UNCITED, WRITER
 from selftest_core.demo.scenarios import files
 from selftest_core.demo.staging import make_repository
 from selftest_core.journal import Journal
 from selftest_core.run.events import Event
-from selftest_core.run.plan.plan import plan_json
+from selftest_core.run.plan.plan import TaskFile, plan_json
 from selftest_core.run.store import RunFolder
 from tui.tutorial.tutorials import AT, a_run_folder
 
@@ -22,7 +22,39 @@ if TYPE_CHECKING:
     from worlds import World
 
 DRAFT = "20261122-1015-0d0d"
+SYNC = "20261122-1130-5e5e"
 PAY = "Pay"
+
+
+def synced_shop(world: World, folder: Path) -> str:
+    """Make the shop with a run whose writer left its tests, which passed the checks; return its commit."""
+    make_repository(folder, files(1), world.environment)
+    repository = Repository(folder)
+    git, environ = repository.git, world.environment
+    made = a_run_folder(folder, environ, [WRITER.test], SYNC, "writer", {WRITER.test: UNCITED})
+    plan = made.plan()
+    task = TaskFile("task.json", json.dumps({"tutorial": "tutorial.sh", "tests": "tests"}))
+    planned = replace(plan.tests[0], files=(task,))
+    (made.path / "plan.json").write_text(
+        json.dumps(plan_json(replace(plan, base=git("rev-parse", "main"), tests=(planned,))))
+    )
+    git("checkout", "-q", "-b", "writer", "main")
+    for verb, *arguments in WRITER.story:
+        if verb == "create":
+            path, text = map(str, arguments)
+            (folder / path).write_text(text)
+            git("add", path)
+            git("commit", "-q", "-m", "[CREATE_TEST] Test a refund in parts")
+    tip = git("rev-parse", "HEAD")
+    git("update-ref", f"refs/selftest/{SYNC}/agents/{planned.agent_name}", tip)
+    git("checkout", "-q", "main")
+    about = {"agent": planned.agent_name, "attempt": 1}
+    with Journal(made.journal) as journal:
+        journal.append(Event.LAUNCHING, AT, **about, agent_id=planned.agent_id, name=planned.agent_name)
+        journal.append(Event.LAUNCHED, AT, **about, host_id="h", provider="local", adopted=False)
+        journal.append(Event.ENDED, AT, **about, end="succeeded", stage="", text="", tip=tip, commits=1, verifying=True)
+        journal.append(Event.VERIFIED, AT, **about, result="passed", reason="", gate=True)
+    return tip
 
 
 class DraftedShop:

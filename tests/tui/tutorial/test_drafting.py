@@ -9,18 +9,20 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from textual.widgets import TextArea
 
+import scenes
 from core.run.fingerprints import fingerprint
 from selftest_core.demo.other_roles import HEADING
 from selftest_core.draft.draft_log import decisions_of, open_log, read_log
 from selftest_core.git.command import find_place
 from selftest_core.tutorial.tutorial import parse_blocks
+from selftest_tui.review.screen import ReviewScreen
 from selftest_tui.run.screen import RunScreen
 from selftest_tui.shared.dialogs.composer import Composer
 from selftest_tui.shared.dialogs.dialogs import Question
 from selftest_tui.tutorial.view import PROPOSED, DrafterLine, ProposalLine
-from tui.driving import compare
-from tui.tutorial.drafted_shops import DRAFT, PAY, DraftedShop
-from tui.tutorial.tutorial_driving import shown
+from tui.driving import compare, driven
+from tui.tutorial.drafted_shops import DRAFT, PAY, DraftedShop, synced_shop
+from tui.tutorial.tutorial_driving import opened, shown
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -223,6 +225,24 @@ async def test_a_draft_without_its_base_is_a_problem_and_the_rest_is_shown(draft
     async with shown(drafted.folder, drafted.world.environment) as it:
         assert [problem.key for problem in it.screen.problems] == ["draft"]
         assert "▾ Fill a cart  5" in "".join(it.lines)
+
+
+async def test_tests_that_a_writer_offers_stand_beneath_its_block_and_lead_to_the_review(
+    world: World, tmp_path: Path
+) -> None:
+    folder, environ = tmp_path / "acme-shop", world.environment
+    tip = synced_shop(world, folder)
+    async with driven(scenes.few().view, size=(120, 40), environ=environ, folder=folder) as one:
+        it = await opened(one, folder, environ)
+        assert it.lines[3].endswith("✓ succeeded")
+        assert "parts.py::test_each_part_is_paid_back" in it.lines[4]
+        assert [line.endswith(" offered") for line in it.lines[4:7]] == [True, True, False]
+        await it.press("down")
+        assert "It offers these tests, which pass, and fail without the command." in it.details
+        await it.press("v")
+        review = await on_top(it, ReviewScreen)
+        await it.until(lambda: review.table.row is not None, "its commits")
+        assert tip in {source.oid for source in review.table.row.change.sources}
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 50)])

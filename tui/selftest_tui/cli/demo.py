@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from selftest_core.demo.world import DemoWorld
     from selftest_core.run.conduct.policy import Policy
     from selftest_core.run.store import RunFolder
+    from selftest_core.schema.review import ReviewDocument
+    from selftest_core.schema.run import RunSummary
     from selftest_tui.cli.command import AddCommand, Call
 
 _SECONDS_TO_END = 30.0
@@ -52,9 +54,12 @@ def demo(call: Call) -> int:
         from selftest_core.demo.final_review import review_demo
         from selftest_tui.cli.run import conduct_in_batch
 
-        def conduct(folder: RunFolder, tools: Mapping[str, str], policy: Policy, on_change: OnChange) -> int:
-            review = partial(review_demo, say=tell, conduct=_conduct)
-            return conduct_in_batch(folder, tools, policy, is_kept=arguments.keep, review=review, on_change=on_change)
+        def conduct(world: DemoWorld, folder: RunFolder, policy: Policy, on_change: OnChange) -> int:
+            return conduct_in_batch(
+                folder, world.tools_environ, policy, is_kept=arguments.keep, on_change=on_change,
+                review=partial(review_demo, say=tell, conduct=_conduct),
+                others=partial(_draft_and_sync, world) if world.is_whole else None,
+            )  # fmt: skip
 
         return run_demo_batch(environ, arguments.agents, arguments.keep, conduct, tell, arguments.agent)
     require_terminal("`selftest-tui demo --batch` prints JSON Lines instead.")
@@ -88,3 +93,25 @@ def _conduct(folder: RunFolder, environ: Mapping[str, str]) -> None:
     from selftest_tui.run.conducting import conduct
 
     asyncio.run(conduct(folder, environ, policy=replace(POLICY, leave_when_paused=True)))
+
+
+def _draft_and_sync(world: DemoWorld) -> list[RunSummary]:
+    """Conduct and decide the draft and the sync of a demo; return their summaries."""
+    import time
+
+    from selftest_core.demo.whole_loop import WholeLoop
+    from selftest_core.schema.draft import draft_document
+    from selftest_core.schema.run import run_summary
+    from selftest_recorder.report.writer import write_run_report
+
+    environ = world.tools_environ
+    loop = WholeLoop(world.repository, environ, lambda folder: _conduct(folder, environ), tell)
+
+    def summary(folder: RunFolder, line: ReviewDocument | None = None) -> RunSummary:
+        # The conductor's report is older than what was decided.
+        report = write_run_report(folder, environ, tell)
+        return run_summary(folder.read(), time.time(), str(folder.path), line, report)
+
+    drafted, draft = loop.draft()
+    written, line = loop.sync()
+    return [summary(drafted).model_copy(update={"draft": draft_document(draft)}), summary(written, line)]

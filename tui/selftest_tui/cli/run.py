@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from selftest_core.run.store import RunFolder
     from selftest_core.schema.draft import DraftDocument
     from selftest_core.schema.review import ReviewDocument
+    from selftest_core.schema.run import RunSummary
     from selftest_tui.cli.command import AddCommand, Call
 
     type Drafting = Callable[[RunFolder, Mapping[str, str]], DraftDocument]
@@ -278,12 +279,14 @@ def conduct_in_batch(
     review: Reviewing | None = None,
     draft: Drafting | None = None,
     on_change: Callable[[Run, Entry], None] | None = None,
+    others: Callable[[], list[RunSummary]] | None = None,
 ) -> int:
     """Conduct a run until it ends or pauses, and return the exit status. `is_kept`: it can be resumed afterwards.
 
     The commits of an ended run are applied to one branch, by `review` or by default. A draft is not reviewed: `draft`
     decides about it, by default nobody. `on_change` is called after each line of the journal, once it is printed.
-    Raises what `conduct` raises; the journal has all steps until then.
+    `others` conducts further runs that belong to it, and returns their summaries. Raises what `conduct` raises; the
+    journal has all steps until then.
     """
     from selftest_core.run.conduct.conductor import SMOKE
     from selftest_core.run.conduct.conductor_process import INTERRUPTED
@@ -312,6 +315,8 @@ def conduct_in_batch(
     summary = run_summary(run, time.time(), str(folder.path), document, report)
     if drafted is not None:
         summary = summary.model_copy(update={"draft": drafted})
+    if others is not None and not is_resumable:
+        summary = summary.model_copy(update={"others": others()})
     write_line(summary.model_dump(mode="json"))
     if is_resumable:
         reason = f"{why}: {plain(run.paused)}" if run.paused else why
