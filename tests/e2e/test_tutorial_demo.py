@@ -93,10 +93,19 @@ def test_demo(e2e: EndToEnd, plain: World, tmp_path: Path) -> None:
 
     with block.pty(environment=environment, cwd=tmp_path, columns=120) as session:
         screen = session.wait_for("test_card_is_checked")
+        session.send_keys("t")
+        session.wait_for("blocks without a test")
+        session.send_keys("C-d")
+        session.wait_for("1 heading without blocks")
+        session.send_keys("w")
+        plan = session.wait_for("Nothing has started yet")
+        session.send_keys("n")
+        session.wait_for("blocks without a test")
         session.send_keys("q")
         status = session.wait_for_end()
 
     assert status == 0
+    expect(plan).to_contain("Put a cart aside", "1 heading, one agent")
     expect(screen).not_to_contain("of-the-person")
     expect(leftovers(plain)).to_be_empty()
 
