@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ from selftest_core.review.candidate_branch import Decision, Status
 from selftest_core.review.changes.inputs import Request
 from selftest_core.review.evidence import write_row_verdicts
 from selftest_core.schema.review import review_document
+from worlds import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -177,6 +179,18 @@ def test_decisions_files_choose_and_those_of_yesterday_go_on_to_work(
         assert item.chosen or (item.status, item.decision, item.decided_by) == ("dropped", "revert", "alternatives")
     assert len({item.row for item in items}) == sum(item.chosen for item in items)
     assert answer.is_done
+
+
+def test_the_example_of_the_manual(desk: Repository, tmp_path: Path) -> None:
+    of = oids(desk)
+    (example,) = re.findall(r"```json\n(\{[^`]*\"alternatives\"[^`]*\})\n```", (ROOT / "docs/reviews.md").read_text())
+    names = ("<one full id>", of["bob"]), ("<another full id>", of["ada"]), ("<a third full id>", of["eve"])
+    for name, oid in names:
+        example = example.replace(name, oid)
+    file = tmp_path / "decisions.json"
+    file.write_text(example)
+    answer = review(Request(ALL.targets, base="main", decisions=file), desk.folder, environ(desk))
+    assert {change.agents[0] for change in answer.reviewed.chosen} == {"ada", "eve", "zoe"}
 
 
 def test_contradictions_in_a_decisions_file_are_refused(desk: Repository, tmp_path: Path) -> None:

@@ -67,6 +67,17 @@ def test_an_edited_function_with_all_its_parameters(repository: Repository) -> N
     assert files == ["tests/test_tax.py"]
 
 
+def test_tests_of_agents_that_said_the_same_are_owned_and_their_claims_are_not(repository: Repository) -> None:
+    repository.commit("[FIX_IMPL] Mend", {"shop/tax.py": "RATE = 2\n"}, "ada")
+    told = {"ada": Evidence(tests=((COLLECTED[2], True),)), "bob": Evidence(tests=((COLLECTED[5], True),))}
+    with Engine.open(repository.folder.parent / "engine.git", repository.folder / ".git", os.environ) as engine:
+        user = Git(repository.folder / ".git", os.environ)
+        (change,) = make_plan(engine.store, resolve_branches(user, "main", ["ada"])).changes
+        owned = find_owned(engine.store, [change], told, COLLECTED, repository.folder, {change.oid: ["bob"]})
+    assert owned[change.oid].own == (COLLECTED[2], COLLECTED[5])
+    assert owned[change.oid].claimed == {COLLECTED[2]: True}
+
+
 def test_an_edited_method(repository: Repository) -> None:
     text = BASE["tests/test_tax.py"].replace("test_d(self):\n        pass", "test_d(self):\n        assert 1")
     assert owned(repository, {"tests/test_tax.py": text})[0].own == ("tests/test_tax.py::TestIt::test_d",)
