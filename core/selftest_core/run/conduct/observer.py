@@ -39,7 +39,7 @@ class Observer:
         self._is_checking_limits = False
         self._any_seen_at = -1.0
         self._unseen_since: dict[str, float] = {}
-        self._exited: set[str] = set()
+        self._exited: set[tuple[str, int]] = set()  # by agent id and attempt
 
     def start(self) -> None:
         """Start the next look and the next check of rate limits, unless one is running."""
@@ -84,10 +84,12 @@ class Observer:
         given_up = [retry.member for row in rows for retry in row.retries if not retry.is_continued]
         seen = await self._ask(wanted, given_up) if wanted else {}
         # A session may end after its program did: that is a crash, and nobody stopped the agent.
-        self._exited.update(key for key, found in seen.items() if found.life is Life.EXITED)
-        self._exited.difference_update(key for key, found in seen.items() if found.life in _CAN_BE_LIMITED)
+        attempts = {key: (key, 0) for key in seen} | {one.agent_id: (one.agent_id, one.attempt) for one in wanted}
+        self._exited.update(attempts[key] for key, found in seen.items() if found.life is Life.EXITED)
         seen = {
-            key: replace(found, life=Life.EXITED) if found.life is Life.STOPPED and key in self._exited else found
+            key: replace(found, life=Life.EXITED)
+            if found.life is Life.STOPPED and attempts[key] in self._exited
+            else found
             for key, found in seen.items()
         }
         self._seen, self._asked_at = seen, asked_at
