@@ -64,6 +64,8 @@ def _message(members: Sequence[Change], agent: str) -> bytes:
 
 def join_proposed(rows: Sequence[Row], changes: Sequence[Change], branches: Sequence[Branch]) -> tuple[Row, ...]:
     """Put proposed changes into the rows of those that they are to replace. What is chosen there stays chosen."""
+    if not branches:
+        return tuple(rows)
     named = {source.oid: change.oid for change in changes for source in change.sources}
     found = {row.members: row for row in rows}
     for branch in branches:
