@@ -375,6 +375,9 @@ class ReviewSession:
         transfer(self._engine.store, self._user, tip, subject.base)
         branch = Branch(agent, tip, members[0].original_oids[0])
         if tip not in {one.tip for one in subject.branches}:
+            row = self.state.reviewed.row_of[members[0].oid]
+            # It may be the smallest, which would be chosen where nobody chose.
+            self._append("preferred", rows={row.id: self._change(row.chosen).original_oids[0]})
             self._arrive(subject, replace(subject, branches=(*subject.branches, branch)))
             self.state = self._build()
         return self.state

@@ -126,10 +126,10 @@ class Integrating:
             path.write_bytes(content if isinstance(content, bytes) else content.encode())
         return place
 
-    def ended(self, reason: str = "", number: int = 0, end: End = End.SUCCEEDED) -> None:
-        """End the task as the gate judged it: refused for a reason, or passed."""
+    def ended(self, reason: str = "", number: int = 0, end: End = End.SUCCEEDED, *, is_checked: bool = True) -> None:
+        """End the task as the gate judged it: refused for a reason, or passed; or without a gate."""
         story = self.story
-        fields = {"verifying": True} if end.group.value in ("succeeded", "unchanged") else {}
+        fields = {"verifying": True} if is_checked and end.group.value in ("succeeded", "unchanged") else {}
         story._of(Event.ENDED, number, 60.0, end=end, stage="", text=reason, tip="", commits=0, signature="", **fields)
         if fields:
             result = "failed" if reason else "passed"

@@ -25,7 +25,8 @@ TEXTS = {
     "bob": FIXTURE.format("()", name="place"),
     "eve": FIXTURE.format("", name="spot"),
 }
-ONE = FIXTURE.format("", name="home")
+ONE = "import pytest\n\n\n@pytest.fixture\ndef home(tmp_path):\n    return tmp_path\n"
+"""The smallest of all, which would be chosen where nobody chose."""
 REQUEST = Request(("ada", "bob", "eve"), base="main")
 
 

@@ -146,6 +146,16 @@ def test_what_a_gate_refused_is_held_again_with_the_reason(counter: Repository) 
         assert len(find_conflicts(session).tasks) == 1
 
 
+def test_an_answer_that_no_gate_has_checked_is_not_used(counter: Repository) -> None:
+    with opened(counter) as session:
+        (oid,) = held(session.state)
+        run = Integrating.begin(session, counter)
+        run.answer({PRICE: BOTH})
+        run.ended(is_checked=False)
+        state = take(session)
+        assert (state.held, state.integrations.by_change[oid].reason) == (1, "its answer was not checked")
+
+
 def test_an_agent_that_fails_gives_its_reason(counter: Repository) -> None:
     with opened(counter) as session:
         (oid,) = held(session.state)

@@ -98,7 +98,7 @@ def test_one_text_joins_the_row_of_the_others_and_a_person_chooses_it(desk: Repo
 @pytest.mark.parametrize(
     ("files", "reason"),
     [
-        ({CONFTEST: ONE.replace("home.mkdir()", "pass")}, "tests/test_"),
+        ({CONFTEST: ONE.replace("return tmp_path", "return None")}, "tests/test_"),
         ({CONFTEST: ONE.replace("def home", "def house")}, "tests/test_"),
         ({CONFTEST: ONE.replace("):", ")")}, "conftest.py does not parse"),
         ({CONFTEST: f"<<<<<<< ours\n{ONE}"}, "conftest.py still has a conflict marker"),
