@@ -202,3 +202,32 @@ async def test_claims_of_a_run_are_shown_beside_what_we_found(tmp_path: Path, mo
         colours = set(re.findall(r'(?:fill|color)[:=]"?(#[0-9a-f]{6})', picture[: picture.index("</style>")] + drawn))
         assert {one for one in colours if one[1:3] != one[3:5] or one[3:5] != one[5:7]} <= FRAME, "only shades of grey"
         compare("review-verified-no-color", picture)
+
+
+async def test_texts_of_a_row_with_different_verdicts_are_marked(shop: Repository) -> None:
+    judge = (
+        "from pathlib import Path\n\nfrom shop import zed\n\n\n"
+        "def test_f():\n    assert zed.f() == 1\n    assert 'slow' not in Path(zed.__file__).read_text()\n"
+    )
+    shop.commit("Zed", {"shop/zed.py": "def f():\n    return 0\n", "tests/test_zed.py": judge})
+    for agent, text in (("pip", "return 1"), ("rex", "return 1  # slow")):
+        shop.git("checkout", "-q", "-b", agent, "main")
+        shop.commit(f"[FIX_IMPL] Mend zed as {agent}", {"shop/zed.py": f"def f():\n    {text}\n"}, agent)
+    shop.git("checkout", "-q", "main")
+    request = Request(targets=("pip", "rex"), base="main")
+    async with reviewing(shop, request, environ=environ(shop), size=(150, 40)) as one:
+        (row,) = one.screen.rows
+        assert row.texts == 2
+        await one.press("v", "y")
+        await done(one)
+        await one.press("5", "b")
+        await one.until(lambda: one.screen.rows[0].oid != row.oid, "another text is chosen")
+        await done(one)
+        await one.until(lambda: one.screen.rows[0].differing, f"different verdicts: {one.screen.final_verdicts}")
+        assert any("\N{NOT ALMOST EQUAL TO}" in line for line in one.lines)
+        shown = one.pane.text_of("alternatives")
+        assert "✓ passed" in shown
+        assert "? unknown" in shown, "its test is red, as it was before"
+        assert "Their verdicts differ: d sets the marked one apart" in shown
+        await one.press("slash", *"is:differing", "enter")
+        assert len(one.table.shown.rows) == 1

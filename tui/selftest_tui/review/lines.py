@@ -178,6 +178,8 @@ class RowMaker:
         self._facts: dict[str, _Facts] = {}
         self._known_from: tuple[object, ...] = ()
         self._row_of: Mapping[str, Row] = {}
+        self.final_verdicts: dict[str, ItemVerdict] = {}
+        """Our last final verdict on each change while it was applied: another text of its row may be chosen now."""
 
     def all_rows(
         self,
@@ -191,6 +193,9 @@ class RowMaker:
         verdicts = verification.items if verification is not None else {}
         is_settled = verification is not None and verification.is_settled
         is_verifying = verification is not None and verification.is_active and not is_settled
+        if is_settled:
+            # Without a test that ran, such as that of a text that is not chosen, a verdict says nothing.
+            self.final_verdicts |= {oid: one for oid, one in verdicts.items() if one.tests}
         placed = {one.item.oid: one.status for one in reviewed.line.items}
         resolved = {one.item.oid for one in reviewed.line.items if one.answers}
         mates = _mates(reviewed)
@@ -217,7 +222,7 @@ class RowMaker:
             row, verdict = known.get(oid), verdicts.get(oid)
             group = reviewed.row_of[oid]
             others = tuple(by_oid[other] for other in group.others)
-            is_apart, differing = _is_apart(change, reviewed), _are_differing((oid, *group.others), verdicts)
+            is_apart, differing = _is_apart(change, reviewed), _are_differing((oid, *group.others), self.final_verdicts)
             if (
                 row is None or row.decision is not decision or row.status is not status or row.number != place
                 or row.is_settling is not (decision is not decided) or row.needed_by != needs
@@ -272,8 +277,7 @@ def _is_apart(change: Change, reviewed: Reviewed) -> bool:
 
 def _are_differing(oids: Iterable[str], verdicts: Mapping[str, ItemVerdict]) -> bool:
     """Return True where changes that say the same have different verdicts."""
-    found = {verdicts[oid].verified for oid in oids if oid in verdicts}
-    return len(found - {Verified.UNKNOWN}) > 1
+    return len({verdicts[oid].verified for oid in oids if oid in verdicts}) > 1
 
 
 def _numbered(state: ReviewState) -> list[Change]:

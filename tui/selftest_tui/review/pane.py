@@ -27,7 +27,7 @@ from selftest_tui.shared import present
 from selftest_tui.shared.widgets.tabs import TabBar, TabbedPane
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Mapping
 
     from textual.app import ComposeResult
     from textual.timer import Timer
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from selftest_core.git.diffs import FileDiff
     from selftest_core.review.apply_decisions import ChangeDiff
     from selftest_core.review.state import ReviewState
+    from selftest_core.verify.verification import ItemVerdict
     from selftest_recorder.index.moments import Moment
     from selftest_tui.review.feed import ReviewFeed
     from selftest_tui.review.lines import ReviewLine
@@ -61,6 +62,9 @@ class ReviewSource(Protocol):
 
     @property
     def line(self) -> ReviewLine | None: ...
+
+    @property
+    def final_verdicts(self) -> Mapping[str, ItemVerdict]: ...
 
 
 class ReviewPane(TabbedPane, can_focus=False):
@@ -252,9 +256,7 @@ class ReviewPane(TabbedPane, can_focus=False):
     def _show_alternatives(self, row: ReviewRow) -> None:
         # Comparing reads both texts: that is done when they are looked at.
         if row.others:
-            verification = self._source.feed.verification
-            verdicts = {} if verification is None else verification.items
-            self.alternatives.show(row, verdicts, self._state.reviewed)
+            self.alternatives.show(row, self._source.final_verdicts, self._state.reviewed)
         elif row.is_apart:
             self.alternatives.show_words("It was set apart from others that say the same: d puts it back.")
         else:

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from selftest_core.review.changes.inputs import Request
     from selftest_core.review.session import ReviewSession
     from selftest_core.review.state import ReviewState
+    from selftest_core.verify.verification import ItemVerdict
     from selftest_tui.fleet.screen import FleetScreen
     from selftest_tui.review.lines import ReviewLine
     from selftest_tui.shared.keys import Key
@@ -270,6 +271,11 @@ class ReviewScreen(ReviewShaping, ReviewIntegrating):
     def line(self) -> ReviewLine | None:
         """The line under the cursor."""
         return self.table.line
+
+    @property
+    def final_verdicts(self) -> Mapping[str, ItemVerdict]:
+        """Our last final verdict on each change while it was applied."""
+        return self._made.final_verdicts
 
     @property
     def problems(self) -> tuple[Problem, ...]:

@@ -30,7 +30,7 @@ MOST_AGENTS = 4
 
 @dataclass(frozen=True, slots=True)
 class RowText:
-    """One text of a row. `verdict`: ours, None where there is none."""
+    """One text of a row. `verdict`: our last one while it was chosen, None where there is none."""
 
     change: Change
     is_chosen: bool
