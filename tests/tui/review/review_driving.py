@@ -124,7 +124,7 @@ class Reviewing:
 
     async def picture_of_all(self) -> str:
         """The same with a dialog on top."""
-        await self.until(lambda: self.diff.is_coloured, "colours")
+        await self.until(lambda: self.diff.is_coloured and self.pane.alternatives.diff.is_coloured, "colours")
         return normalised(self.fleet.app.export_screenshot())
 
 
