@@ -234,6 +234,11 @@ def decisions_of(log: ReviewLog) -> tuple[Decisions, str | None]:
                 ends = frozenset(fields.get("ends", ()))
                 for gone in (items, notes, messages, splits, resolutions):
                     _remove(gone, ends)
+                for oid, chosen in [*alternatives.items()]:
+                    if oid in ends or chosen in ends:
+                        del alternatives[oid]
+                        whole = fields["oid"] if oid in ends else oid
+                        alternatives.setdefault(whole, fields["oid"] if chosen in ends else chosen)
                 order = _with_whole(order, fields["oid"], ends)
                 squash = tuple(group for one in squash if len(group := _with_whole(one, fields["oid"], ends)) > 1)
                 items |= {oid: Decision(word) for oid, word in fields["items"].items()}

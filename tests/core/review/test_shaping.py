@@ -357,6 +357,11 @@ def test_what_is_shaped_goes_with_the_chosen_text(desk: Repository) -> None:
         state = session.choose(rival)
         assert {status(state, part.oid) for part in parts(state)} == {Status.DROPPED}
         assert status(state, rival) is Status.LAID
+        state = session.choose(parts(state)[0].oid)
+        session.choose(parts(state)[1].oid, [rival])
+        state = session.split(row.chosen, None)
+        assert state.missing == ()
+        assert state.reviewed.is_chosen(row.chosen)
         while session.state.undo_text:
             session.undo()
         assert looks(session.state) == before
