@@ -381,10 +381,10 @@ def _change_row(row: _Draft, event: Event, entry: Entry) -> None:
         case Event.STOPPED:
             row.says = _text(fields, "says")
         case Event.RETRYING:
-            reason, answer = _text(fields, "reason"), row.answer
+            reason, answer, was_launched = _text(fields, "reason"), row.answer, row.member is not None
             _replace(row, reason, _text(fields, "text"))
-            # A person who wants it tried again wants it from the base.
-            row.answer = None if reason == "asked" else answer
+            # A person who wants it tried again wants it from the base, unless nobody has had the answer yet.
+            row.answer = None if reason == "asked" and was_launched else answer
         case Event.ANSWERED:
             key, text, asked = _text(fields, "id"), _text(fields, "text"), _text(fields, "asked")
             _answer(row, Answer(key, text, asked or row.text or row.attention), goes_on=fields.get("continues") is True)

@@ -175,6 +175,20 @@ def test_what_cannot_be_answered_is_declined_with_the_reason_and_the_text(tmp_pa
     assert rehearsal.world.answers == []
 
 
+def test_a_stop_before_the_next_attempt_does_not_lose_the_answer(tmp_path: Path) -> None:
+    rehearsal = interactive(tmp_path, [Role.BLOCKED])
+    assert rehearsal.conduct() == "done"
+    answer(rehearsal, "Round half up.", attempt=1)
+    rehearsal.folder.add_request(RunRequest(RequestKind.STOP))
+    assert rehearsal.conduct() == "stopped"
+    assert rehearsal.outcomes() == {"agent-00": "stopped"}
+    assert rehearsal.world.answers == []
+    rehearsal.folder.add_request(RunRequest(RequestKind.RETRY, "agent-00"))
+    assert rehearsal.conduct() == "done"
+    assert rehearsal.outcomes() == {"agent-00": "succeeded"}
+    assert rehearsal.world.answers == [("agent-00", 2, "Round half up.")]
+
+
 @pytest.mark.parametrize("agent_type", ["command", "claude"])
 def test_killed_at_any_line_an_answer_is_neither_lost_nor_doubled(tmp_path: Path, agent_type: str) -> None:
     def blocked(name: str) -> Rehearsal:
