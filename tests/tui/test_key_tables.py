@@ -23,6 +23,7 @@ EXCEPTIONS = {
     **dict.fromkeys(("left", "right", "shift+left", "shift+right", "h", "l", "pageup", "pagedown"), PLAYER),
     **dict.fromkeys(("comma", "full_stop", "less_than_sign", "greater_than_sign", "equals_sign"), PLAYER),
     **dict.fromkeys(("left_square_bracket", "right_square_bracket"), PLAYER),
+    "d": "details; in the review, where tabs show them, sets a text of a row apart, which z undoes",
     "v": "opens the review; in the review, verifies it",
     **dict.fromkeys("123456", "choose a tab; in the player, a tenth of the recording"),
 }
