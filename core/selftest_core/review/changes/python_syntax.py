@@ -3,10 +3,11 @@
 Only functions, methods, classes and the rest of the module whose lines changed are compared, each in a normal form:
 
     comments, docstrings, layout, `pass`            left out
-    local names                                     numbered; a constant with a name is the constant
+    local names                                     numbered; without names that are used once, at once
     round(x, ndigits=2), [*x], 2 + x, x > y         round(x, 2), list(x), x + 2, y < x
     else after return, name = x; return name        no else; return x
-    autouse and a last bare yield of a fixture      left out
+    x.upper().strip()                               x.strip().upper()
+    autouse, last yield, and return of an argument  left out of a fixture
     messages of errors, names of new fixtures       `Wording`, which may differ a little
 
 A rewriting may only join spellings that do the same, or of which nobody would want to keep both.
@@ -48,7 +49,12 @@ _INVERSE: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Eq: ast.NotEq, ast.NotEq: ast.Eq, ast.In: ast.NotIn, ast.NotIn: ast.In, ast.Is: ast.IsNot, ast.IsNot: ast.Is,
 }  # fmt: skip
 _SWAPPED: dict[type[ast.cmpop], type[ast.cmpop]] = {ast.Gt: ast.Lt, ast.GtE: ast.LtE}
+_MOST_INLINED = 40
+"""Names of one function that are replaced: each costs a walk through it, and agents write functions of any size."""
 _ENDS = (ast.Return, ast.Raise, ast.Continue, ast.Break)
+_LATER = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.FunctionDef, ast.AsyncFunctionDef)
+_STRIPS, _CASES = frozenset({"strip", "lstrip", "rstrip"}), frozenset({"upper", "lower", "casefold"})
+"""Methods of strings without arguments; it does not matter which kind comes first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,18 +244,19 @@ class _Normal(ast.NodeTransformer):
         if isinstance(node.returns, ast.Constant) and node.returns.value is None:
             node.returns = None
         node.name = self._free.get(node.name, node.name)
+        shared = {name for one in ast.walk(node) if isinstance(one, ast.Global | ast.Nonlocal) for name in one.names}
+        args = {arg.arg for arg in _args(node)}
+        if not self._depth:
+            _inline_names(node, shared | args)
         self._depth += 1
         self.generic_visit(node)
         self._depth -= 1
         if len(node.body) > 1 and isinstance(node.body[-1], ast.Return) and _is_none(node.body[-1].value):
             node.body.pop()
+        if is_fixture and len(node.body) > 1 and _is_handed_on(node.body[-1], args):
+            node.body.pop()
         if not self._depth:
-            shared = {
-                name for one in ast.walk(node) if isinstance(one, ast.Global | ast.Nonlocal) for name in one.names
-            }
-            shared |= {arg.arg for arg in _args(node)}
-            _inline_names(node, shared)
-            _number_names(node, shared)
+            _number_names(node, shared | args)
         return node
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST | None:
@@ -312,6 +319,10 @@ class _Normal(ast.NodeTransformer):
                 # float(x + 1) is float(x) + 1, wherever the brackets end.
                 if _is_number(right):
                     return ast.BinOp(ast.Call(node.func, [left], []), sign, right)
+            case ast.Call(ast.Attribute(ast.Call(ast.Attribute(text, case), [], []) as inner, strip), [], []):
+                if strip in _STRIPS and case in _CASES:
+                    stripped = ast.Call(ast.Attribute(text, strip, ast.Load()), [], [])
+                    return ast.Call(ast.Attribute(stripped, case, ast.Load()), inner.args, [])
         return node
 
     def _unpacked(self, node: ast.List | ast.Tuple | ast.Set) -> ast.AST:
@@ -418,35 +429,77 @@ def _returned(body: Sequence[ast.stmt]) -> ast.stmt:
     return last
 
 
+def _is_handed_on(last: ast.stmt, args: AbstractSet[str]) -> bool:
+    """Return True for a fixture that ends with what another one gave it: that says nothing of its own."""
+    return isinstance(last, ast.Return) and isinstance(last.value, ast.Name) and last.value.id in args
+
+
 def _inline_names(function: _Function, shared: AbstractSet[str]) -> None:
-    """Replace the local names of constants, and the name of a result that is returned at once."""
-    body = function.body
-    if len(body) > 1:
-        match body[-2:]:
-            case [ast.Assign([ast.Name(name)], value), ast.Return(ast.Name(again))] if name == again not in shared:
-                body[-2:] = [ast.Return(value)]
-    stored = Counter(
-        one.id for one in ast.walk(function) if isinstance(one, ast.Name) and not isinstance(one.ctx, ast.Load)
-    )
+    """Replace local names of constants, and names that the next statement uses once and nothing after it."""
+    names = (one for one in ast.walk(function) if isinstance(one, ast.Name))
+    stored = Counter(one.id for one in names if not isinstance(one.ctx, ast.Load))
     constants: dict[str, ast.expr] = {}
-    for node in [*body]:
+    for node in [*function.body]:
         match node:
             case ast.Assign([ast.Name(name)], ast.Constant() | ast.UnaryOp(ast.USub(), ast.Constant())):
-                if stored[name] == 1 and name not in shared and len(body) > 1:
+                if stored[name] == 1 and name not in shared and len(function.body) > 1:
                     constants[name] = node.value
-                    body.remove(node)
+                    function.body.remove(node)
     if constants:
         _Inlined(constants).visit(function)
+    for _ in range(_MOST_INLINED):
+        if not _inline_one(function, shared):
+            return
+
+
+def _inline_one(function: _Function, shared: AbstractSet[str]) -> bool:
+    """Replace the last such name; False where there is none."""
+    names = [one for one in ast.walk(function) if isinstance(one, ast.Name)]
+    stored = Counter(one.id for one in names if not isinstance(one.ctx, ast.Load))
+    loaded = Counter(one.id for one in names if isinstance(one.ctx, ast.Load))
+    for block in [one.body for one in ast.walk(function) if isinstance(one, ast.FunctionDef | ast.If | ast.For)]:
+        for place in reversed(range(len(block) - 1)):
+            match block[place], block[place + 1]:
+                case ast.Assign([ast.Name(name)], value), following if name not in shared:
+                    again = isinstance(following, ast.Assign) and _names_of(following.targets) == [name]
+                    once = (stored[name], loaded[name]) == (1, 1)
+                    used = _names_of(_evaluated_once(following)).count(name)
+                    if used == 1 and (once or (again and _names_of([following]).count(name) == 2)):
+                        _Inlined({name: value}).visit(following)
+                        del block[place]
+                        return True
+    return False
+
+
+def _evaluated_once(node: ast.stmt) -> list[ast.AST]:
+    """The expressions of a statement that are evaluated once, with it."""
+    match node:
+        case ast.Assign(_, ast.expr() as value) | ast.Return(ast.expr() as value) | ast.Expr(value) | ast.If(value):
+            return [value]
+        case ast.Raise(ast.expr() as error, None):
+            return [error]
+    return []
+
+
+def _names_of(nodes: Iterable[ast.AST]) -> list[str]:
+    """The names in these nodes, without what is evaluated later or many times."""
+    found = []
+    for node in nodes:
+        if isinstance(node, ast.Name):
+            found.append(node.id)
+        elif not isinstance(node, _LATER):
+            found += _names_of(ast.iter_child_nodes(node))
+    return found
 
 
 class _Inlined(ast.NodeTransformer):
-    """Replaces names by their constants."""
+    """Replaces names where they are read."""
 
-    def __init__(self, constants: Mapping[str, ast.expr]) -> None:
-        self._constants = constants
+    def __init__(self, values: Mapping[str, ast.expr]) -> None:
+        self._values = values
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
-        return self._constants.get(node.id, node)
+        return self._values.get(node.id, node) if isinstance(node.ctx, ast.Load) else node
 
 
 def _number_names(function: _Function, shared: AbstractSet[str]) -> None:

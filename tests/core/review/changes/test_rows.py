@@ -101,6 +101,30 @@ SAME = {
         price((ADD, "    return max(total, 0) + 3\n")),
         price((ADD, "    result = max(total, 0) + 3\n    return result\n")),
     ),
+    "a value with a name that is used at once": (
+        "shop.py",
+        PRICE,
+        price((SUM, "    total = round(sum(items) * (1 + rate / 100), 2)\n")),
+        price((SUM, "    raw = sum(items) * (1 + rate / 100)\n    total = round(raw, 2)\n")),
+    ),
+    "a message with a name": (
+        "shop.py",
+        PRICE,
+        price((RETURN_0, "        raise ValueError('negative')\n")),
+        price((RETURN_0, "        message = 'negative'\n        raise ValueError(message)\n")),
+    ),
+    "steps of one expression": (
+        "shop.py",
+        PRICE,
+        price((ADD, "    text = str(total)\n    text = text.strip()\n    return text.upper()\n")),
+        price((ADD, "    return str(total).upper().strip()\n")),
+    ),
+    "a fixture that hands on what it was given": (
+        "conftest.py",
+        CONFTEST,
+        fixture(),
+        fixture(end="    return monkeypatch\n"),
+    ),
     "local names": (
         "shop.py",
         PRICE,
@@ -198,6 +222,18 @@ APART = {
         PRICE,
         price((ADD, "    return pow(total, rate)\n")),
         price((ADD, "    return pow(rate, total)\n")),
+    ),
+    "once, or for each": (
+        "shop.py",
+        PRICE,
+        price((ADD, "    one = make(total)\n    return [one for _ in items]\n")),
+        price((ADD, "    return [make(total) for _ in items]\n")),
+    ),
+    "a name that is used again": (
+        "shop.py",
+        PRICE,
+        price((ADD, "    one = make(total)\n    use(one)\n    return one\n")),
+        price((ADD, "    one = make(total)\n    use(make(total))\n    return one\n")),
     ),
     "an option with another name": (
         "shop.py",
