@@ -23,7 +23,6 @@ EXCEPTIONS = {
     **dict.fromkeys(("left", "right", "shift+left", "shift+right", "h", "l", "pageup", "pagedown"), PLAYER),
     **dict.fromkeys(("comma", "full_stop", "less_than_sign", "greater_than_sign", "equals_sign"), PLAYER),
     **dict.fromkeys(("left_square_bracket", "right_square_bracket"), PLAYER),
-    "d": "details; in the review, where tabs show them, sets a text of a row apart, which z undoes",
     "v": "opens the review; in the review, verifies it",
     **dict.fromkeys("123456", "choose a tab; in the player, a tenth of the recording"),
 }
@@ -31,7 +30,7 @@ EXCEPTIONS = {
 CHANGES = {
     "stop", "start", "destroy", "type", "type_many", "message", "shell", "pause", "end_run", "retry", "skip", "begin",
     "keep", "revert", "undecide", "keep_many", "revert_many", "undecide_many", "pick", "note", "undo", "redo",
-    "move_down", "move_up", "edit", "integrate", "rebase", "publish", "split", "squash", "unsquash", "reword",
+    "move_down", "move_up", "edit", "integrate", "rebase", "publish", "split", "squash", "unsquash", "reword", "apart",
 }  # fmt: skip
 """Actions that change agents, a run, a review or files."""
 

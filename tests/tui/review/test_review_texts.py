@@ -105,7 +105,7 @@ async def test_a_text_is_set_apart_and_put_back(texts: Repository) -> None:
         await one.press("5", "n")
         marked = one.pane.alternatives.marked
         assert marked != row.oid
-        await one.press("N", "n", "d")
+        await one.press("N", "n", "dollar_sign")
         assert one.state.total == total + 1
         now = one.table.row
         assert now is not None
@@ -117,7 +117,7 @@ async def test_a_text_is_set_apart_and_put_back(texts: Repository) -> None:
         assert [row.oid for row in one.table.shown.rows] == [marked]
         await one.press("escape")
         await one.go_to(apart.change.subject)
-        await one.press("d")
+        await one.press("dollar_sign")
         assert one.state.total == total
         assert "Put back" in one.toasts
         await one.press("z")

@@ -228,6 +228,6 @@ async def test_texts_of_a_row_with_different_verdicts_are_marked(shop: Repositor
         shown = one.pane.text_of("alternatives")
         assert "✓ passed" in shown
         assert "? unknown" in shown, "its test is red, as it was before"
-        assert "Their verdicts differ: d sets the marked one apart" in shown
+        assert "Their verdicts differ: $ sets the marked one apart" in shown
         await one.press("slash", *"is:differing", "enter")
         assert len(one.table.shown.rows) == 1

@@ -340,7 +340,7 @@ class ReviewActions(ReviewVerifying):
             # The one that arrived first takes the key of the row along.
             stays = row.oid if marked != row.oid else row.others[0].oid
             self.table.go_to_key(state.reviewed.row_of[stays].id)
-            self.say("It has a row of its own now; d on that row puts it back, z undoes it.", "Set apart")
+            self.say("It has a row of its own now; $ on that row puts it back, z undoes it.", "Set apart")
         else:
             await self.act(lambda session: session.rejoin(row.oid), says="putting a text back")
             self.say("It is one of the texts of its row again; z undoes it.", "Put back")

@@ -324,8 +324,8 @@ DECIDE = (
         disabled_reason=targets_disabled_reason, opens=True),
     Key(("b",), "b", "pick", "choose text", "choose the text that is marked on 5; the others of the row stay left out",
         _DECIDE, disabled_reason=choose_disabled_reason),
-    Key(("d",), "d", "apart", "set apart", "set the text that is marked on 5 apart, as a row of its own; on such a "
-        "row: put it back", _DECIDE, disabled_reason=apart_disabled_reason),
+    Key(("dollar_sign",), "$", "apart", "set apart", "set the text that is marked on 5 apart, as a row of its own; on "
+        "such a row: put it back", _DECIDE, disabled_reason=apart_disabled_reason),
     Key(("number_sign",), "#", "note", "note", "write a note about it, for the text of the pull request", _DECIDE,
         line=10, disabled_reason=change_disabled_reason, opens=True),
     Key(("z",), "z", "undo", "undo", "undo the last decision; all of them can be undone, after a restart too", _DECIDE,

@@ -258,7 +258,7 @@ class ReviewPane(TabbedPane, can_focus=False):
         if row.others:
             self.alternatives.show(row, self._source.final_verdicts, self._state.reviewed)
         elif row.is_apart:
-            self.alternatives.show_words("It was set apart from others that say the same: d puts it back.")
+            self.alternatives.show_words("It was set apart from others that say the same: $ puts it back.")
         else:
             self.alternatives.show_words("No other change says the same as this one.")
 

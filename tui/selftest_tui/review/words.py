@@ -47,7 +47,7 @@ MEANINGS = (
     (RESOLVED, "its conflict is resolved: what is applied is not its agent's commit; = shows that"),
     (WEAKENS, "it weakens a test: an assertion, a test or a limit is changed; 2 shows the lines"),
     (f"{NEEDED_BY}2", "two later changes need it"),
-    (DIFFERING, "its texts say the same, and their verdicts differ: 5 shows them, d sets one apart"),
+    (DIFFERING, "its texts say the same, and their verdicts differ: 5 shows them, $ sets one apart"),
     (f"{SQUASHED}3", "three changes are squashed into its commit"),
     (REWORDED, "a person wrote its message"),
     ("1/2", "the first of two parts of a change that was split"),

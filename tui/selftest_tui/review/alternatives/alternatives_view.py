@@ -151,10 +151,10 @@ class AlternativesView(Vertical, can_focus=False):
 def says(row: ReviewRow) -> list[str | tuple[str, str]]:
     """Return which keys work on a row of several texts."""
     pieces: list[str | tuple[str, str]] = [
-        ("◆ is applied · n N walk · b chooses the marked one · d sets it apart", _MUTED)
+        ("◆ is applied · n N walk · b chooses the marked one · $ sets it apart", _MUTED)
     ]
     if row.differing:
-        pieces.append(("\nTheir verdicts differ: d sets the marked one apart, as a row of its own.", "$text-warning"))
+        pieces.append(("\nTheir verdicts differ: $ sets the marked one apart, as a row of its own.", "$text-warning"))
     return pieces
 
 
