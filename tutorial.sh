@@ -250,6 +250,10 @@ selftest-tui verify --batch --base main ada bob --decisions decisions.json --all
 # As one JSON document, of agents that are there, onto a newer main.
 selftest-tui verify --json --agents ada bob --onto newer --jobs 1 > verified.json || test $? = 1
 
+# Changes that say the same are one row, and one of its texts is applied. This runs the tests on the other texts too; the
+# best verdict chooses, where nobody did, when the review is opened again.
+selftest-tui verify --json --texts --base main ada eve > texts.json || test $? = 1
+
 # Another language: any runner that writes JUnit XML to {junit}, in an environment that a command of the project makes, in
 # the sandbox too, and anew only when a lock or a manifest changes.
 selftest-tui verify --base main ada --set setup_command="sh install.sh" --set verify_command="./check.sh {junit}"

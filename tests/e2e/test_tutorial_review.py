@@ -524,6 +524,55 @@ def test_verify_by_decisions_that_cannot_be_read(e2e: EndToEnd, world: World, de
     expect(desk.folder / "verified.jsonl").to_have_json({"event": "error", "exit_status": 2})
 
 
+VERIFY_TEXTS = """
+    # Changes that say the same are one row, and one of its texts is applied. This runs the tests on the other texts too; the
+    # best verdict chooses, where nobody did, when the review is opened again.
+    selftest-tui verify --json --texts --base main ada eve > texts.json || test $? = 1
+"""  # noqa: E501 -- the block's own lines
+
+
+def texts_of(e2e: EndToEnd, world: World, shop: Repository, text: str) -> dict[str, dict[str, Any]]:
+    """The items of a row by their agents, once its texts were verified; eve says the same as ada, in these words."""
+    (shop.folder / "decisions.json").unlink(missing_ok=True)
+    shop.git("checkout", "-q", "-b", "eve", "main")
+    shop.commit("[FIX_IMPL] Mend the cart", {"cart.py": text}, "eve")
+    shop.git("checkout", "-q", "main")
+    refs = shop.git("show-ref")
+    result = e2e.write_tutorial_block(VERIFY_TEXTS).run(environment={**world.environment, **SETTINGS}, cwd=shop.folder)
+    expect(result).to_succeed()
+    assert shop.git("show-ref") == refs
+    answer = json.loads((shop.folder / "texts.json").read_text())
+    assert len({item["row"] for item in answer["items"]}) == 1, answer["items"]
+    return {item["agents"][0]: item for item in answer["items"]}
+
+
+def test_verify_the_texts_of_a_row(e2e: EndToEnd, world: World, small_shop: Repository) -> None:
+    items = texts_of(e2e, world, small_shop, "RATE = 1  # one\n")
+
+    assert sorted(item["status"] for item in items.values()) == ["dropped", "laid"]
+    assert {agent: item["verified"] for agent, item in items.items()} == {"ada": "passed", "eve": "passed"}
+
+
+@pytest.mark.unhappy
+def test_verify_a_text_with_another_verdict(e2e: EndToEnd, world: World, small_shop: Repository) -> None:
+    # Both say the same; a test that reads the words, which none should, tells them apart.
+    words = "def test_cart():\n    import cart\n\n    assert 'RATE = 1  # one' in open(cart.__file__).read()\n"
+    (small_shop.folder / "decisions.json").unlink()
+    small_shop.commit("Judge the words", {"tests/test_cart.py": words})
+    small_shop.git("checkout", "-q", "ada")
+    small_shop.git("rebase", "-q", "main")
+    items = texts_of(e2e, world, small_shop, "RATE = 1  # one\n")
+
+    assert items["eve"]["verified"] == "passed"
+    assert items["ada"]["verified"] in ("unknown", "failed"), "red, as it was before"
+    again = e2e.run(
+        "selftest-tui review --batch --base main ada eve",
+        environment={**world.environment, **SETTINGS}, cwd=small_shop.folder,
+    )  # fmt: skip
+    chosen = [item["agents"] for item in summary(again.stdout)["items"] if item["chosen"]]
+    assert chosen == [["eve"]], "the better verdict chooses"
+
+
 VERIFY_FAR = """
     # The same on another machine that mngr knows, or on modal: trees go there, results come back, and nothing stays there.
     selftest-tui verify --base main ada bob --on box.pool

@@ -152,6 +152,19 @@ def apply_decisions(
     return Reviewed(plan, decisions, decided, in_place, line, dependents, ranked, row_of)
 
 
+def with_text(engine: Engine, reviewed: Reviewed, oid: str) -> Reviewed:
+    """Return the review with another text of a row applied in place of the chosen one; nothing is decided by that."""
+    row = reviewed.row_of[oid]
+    decided = {**reviewed.decided, row.chosen: Decision.REVERT, oid: reviewed.decided[row.chosen]}
+    row_of = {**reviewed.row_of, **dict.fromkeys(row.members, replace(row, chosen=oid))}
+    entries = _entries(reviewed.plan, reviewed.order, reviewed.decisions, row_of)
+    answers = answers_of(reviewed.decisions.resolutions.values())
+    line = _build_line(engine, reviewed.plan, entries, decided, answers, stored=False)
+    by_oid = {change.oid: change for change in reviewed.order}
+    in_place = tuple(by_oid[item.oid] for item in items_of(entries))
+    return replace(reviewed, decided=decided, order=in_place, line=line, row_of=row_of)
+
+
 def publish_review(
     engine: Engine,
     user: Git,

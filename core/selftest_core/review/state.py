@@ -78,6 +78,7 @@ class ReviewState:
     `hot`: by path, how many agents changed it. `evidence` by agent. `missing`: decided commits that do not exist any
     more. `branch_names`: those of the repository, for the name to publish under.
     `is_live`: more may arrive. `integrations`: agents that work, or worked, on conflicts.
+    `text_verdicts`: verdicts on texts of rows that were known when the review was opened, by oid.
     """
 
     name: str
@@ -107,6 +108,7 @@ class ReviewState:
     branch_names: Branches | None = None
     is_live: bool = False
     integrations: Integrations = Integrations()
+    text_verdicts: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
 
 
 class StateBuilder:
@@ -206,6 +208,7 @@ class StateBuilder:
             kept=sum(placed.status is Status.LAID for placed in applied.kept.items),
             publish_disabled_reason=publish_disabled_reason(reviewed, applied.kept),
             hot=self._hot,
+            text_verdicts=self._verdicts,
             missing=applied.missing,
             integrations=log.integrations,
         )

@@ -38,7 +38,7 @@ class Verifying:
     """A request to verify. `jobs`: test processes at once, 0 for what the settings say.
 
     `tests`: node ids or files to restrict it to. `is_required`: a branch is published only if it passes. `on`: where
-    tests run, as for a run; empty: this machine.
+    tests run, as for a run; empty: this machine. `is_texts`: the texts of rows that are not chosen are run too.
     """
 
     request: Request
@@ -47,6 +47,7 @@ class Verifying:
     tests: tuple[str, ...] = ()
     is_required: bool = False
     on: str = ""
+    is_texts: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,7 @@ class Answer:
     """A verified review. `run`: the run that was reviewed, None where there was none.
 
     `published`: the verification of the exact tree that is published, None where no branch was asked for.
+    `is_with_texts`: `verification` has verdicts on texts that are not chosen.
     """
 
     reviewed: Reviewed
@@ -62,6 +64,7 @@ class Answer:
     seconds: float
     run: str | None
     published: Verification | None = None
+    is_with_texts: bool = False
 
     @property
     def is_green(self) -> bool:
@@ -101,8 +104,12 @@ def verify(
             reviewed, inputs.evidence, inputs.targets.branches, on_progress, is_stopped,
             tests=verifying.tests, is_whole_suite=verifying.is_whole_suite or config.verify_all,
         )  # fmt: skip
+        if verifying.is_texts:
+            verification = verifier.verify_texts(reviewed, verification, on_progress, is_stopped)
     seconds = time.monotonic() - begun
-    return Answer(reviewed, verification, verifier.isolation, seconds, _run_of(inputs))
+    return Answer(
+        reviewed, verification, verifier.isolation, seconds, _run_of(inputs), is_with_texts=verifying.is_texts
+    )
 
 
 def review_verified(

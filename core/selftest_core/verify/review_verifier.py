@@ -14,12 +14,14 @@ import contextlib
 import fcntl
 import threading
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Self
 
 from selftest_core.agents import LOCAL_PROVIDER
 from selftest_core.errors import RefusedError, ToolFailedError
 from selftest_core.paths import cache_folder
-from selftest_core.review.apply_decisions import only_what_is_kept
+from selftest_core.review.apply_decisions import only_what_is_kept, with_text
+from selftest_core.review.candidate_branch import Status
 from selftest_core.review.changes.inputs import own_folder
 from selftest_core.review.evidence import write_row_verdicts, write_verified
 from selftest_core.run.providers import places
@@ -30,8 +32,8 @@ from selftest_core.verify.kept.verification_file import keep_verification
 from selftest_core.verify.local import LocalVerifier, jobs_of
 from selftest_core.verify.sandbox import choose_isolation
 from selftest_core.verify.schedule import judge_tests
-from selftest_core.verify.verdicts import Effect
-from selftest_core.verify.verification import ReviewLine, Verified, verify_line
+from selftest_core.verify.verdicts import Effect, Verdict
+from selftest_core.verify.verification import ItemVerdict, ReviewLine, Verified, verify_line
 from selftest_core.verify.verifier import Driver
 
 if TYPE_CHECKING:
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
     from selftest_core.review.engine import Engine
     from selftest_core.review.evidence import Evidence
     from selftest_core.verify.sandbox import Isolation
+    from selftest_core.verify.schedule import Judged
     from selftest_core.verify.verdicts import Execution
     from selftest_core.verify.verification import Verification
     from selftest_core.verify.verifier import Progress
@@ -160,6 +163,38 @@ class ReviewVerifier:
                     write_row_verdicts(self._home, _of_rows(reviewed, found))
         return found
 
+    def verify_texts(
+        self,
+        reviewed: Reviewed,
+        verification: Verification,
+        on_progress: Callable[[Progress], None] = lambda _: None,
+        is_stopped: threading.Event | None = None,
+    ) -> Verification:
+        """Run the tests of each row on its other texts, each on the candidate branch in place of the chosen one.
+
+        Blocking. Returns the verification with a verdict on each text whose row has tests and is applied. The verdicts
+        are kept for the choice of a text when the review is opened again. Raises what `verify` raises.
+        """
+        self._verifier.begin(is_stopped or threading.Event())
+        laid = {one.item.oid for one in reviewed.line.items if one.status is Status.LAID}
+        found: dict[str, ItemVerdict] = {}
+        driver = Driver(self._verifier, self._results, on_progress)
+        for row in dict.fromkeys(reviewed.row_of.values()):
+            tests = [one.test for one in verification.items[row.chosen].tests] if row.chosen in laid else []
+            for oid in row.others if tests else ():
+                other = with_text(self._engine, reviewed, oid)
+                self._line(other, ())
+                judged = driver.drive(judge_tests(other.line.tree, tests, "text"))
+                found[oid] = _text_verdict(oid, judged)
+        with contextlib.suppress(OSError):  # the choice is by size then
+            write_row_verdicts(self._home, _known(found))
+        return replace(
+            verification,
+            items={**verification.items, **found},
+            executions=verification.executions + driver.executions,
+            from_cache=verification.from_cache + driver.from_cache,
+        )
+
     def look(
         self,
         reviewed: Reviewed,
@@ -190,6 +225,20 @@ class ReviewVerifier:
         return line
 
 
+def _text_verdict(oid: str, judged: Mapping[str, Judged]) -> ItemVerdict:
+    """Sum up the tests of a row on one of its texts."""
+    verdicts = {one.verdict for one in judged.values()}
+    if verdicts & {Verdict.RED, Verdict.MISSING}:
+        verified = Verified.FAILED
+    elif verdicts & {Verdict.FLAKY, Verdict.ORDER_DEPENDENT}:
+        verified = Verified.FLAKY
+    else:
+        verified = Verified.PASSED if verdicts == {Verdict.GREEN} else Verified.UNKNOWN
+    bad = [f"{test} is {one.verdict}" for test, one in judged.items() if one.verdict is not Verdict.GREEN]
+    more = f" and {len(bad) - 1} more" if len(bad) > 1 else ""
+    return ItemVerdict(oid, verified, claimed=None, reason=f"with this text {bad[0]}{more}" if bad else "")
+
+
 def _fixed(reviewed: Reviewed, verification: Verification) -> dict[str, tuple[str, ...]]:
     """The tests that each agent's changes fix, where that is known."""
     found: dict[str, dict[str, None]] = {}
@@ -206,6 +255,10 @@ def _of_rows(reviewed: Reviewed, verification: Verification) -> dict[str, str]:
     """The verdicts on chosen changes that have alternatives."""
     found = {row.chosen: verification.items[row.chosen].verified for row in reviewed.row_of.values() if row.others}
     return {oid: verified.value for oid, verified in found.items() if verified is not Verified.UNKNOWN}
+
+
+def _known(found: Mapping[str, ItemVerdict]) -> dict[str, str]:
+    return {oid: one.verified.value for oid, one in found.items() if one.verified is not Verified.UNKNOWN}
 
 
 @contextlib.contextmanager

@@ -13,6 +13,7 @@ from core.review.repositories import Repository
 from core.verify.desks import SANDBOX, SETTINGS, make_shop
 from selftest_core.review.candidate_branch import Decision
 from selftest_core.review.changes.inputs import Request
+from selftest_core.review.evidence import write_row_verdicts
 from selftest_core.verify.background.background_verifier import Phase
 from selftest_tui.review.lines import ReviewGroup
 from selftest_tui.shared.dialogs.dialogs import Question
@@ -202,6 +203,29 @@ async def test_claims_of_a_run_are_shown_beside_what_we_found(tmp_path: Path, mo
         colours = set(re.findall(r'(?:fill|color)[:=]"?(#[0-9a-f]{6})', picture[: picture.index("</style>")] + drawn))
         assert {one for one in colours if one[1:3] != one[3:5] or one[3:5] != one[5:7]} <= FRAME, "only shades of grey"
         compare("review-verified-no-color", picture)
+
+
+async def test_verdicts_on_texts_that_were_run_before_are_shown_and_choose(shop: Repository) -> None:
+    shop.commit("Zed", {"shop/zed.py": "def f():\n    return 0\n"})
+    for agent, text in (("pip", "return 1"), ("rex", "return 1  # slow")):
+        shop.git("checkout", "-q", "-b", agent, "main")
+        shop.commit(f"[FIX_IMPL] Mend zed as {agent}", {"shop/zed.py": f"def f():\n    {text}\n"}, agent)
+    shop.git("checkout", "-q", "main")
+    request = Request(targets=("pip", "rex"), base="main")
+    async with reviewing(shop, request, environ=environ(shop), size=(150, 40)) as one:
+        (row,) = one.screen.rows
+        await one.press("5")
+        assert "verify --texts" in one.pane.text_of("alternatives")
+        home, (other,) = one.state.home, row.others
+    write_row_verdicts(home, {row.oid: "failed", other.oid: "passed"})
+    async with reviewing(shop, request, environ=environ(shop), size=(150, 40)) as one:
+        (row,) = one.screen.rows
+        assert (row.oid, row.differing) == (other.oid, True), "the better verdict chooses"
+        await one.press("5")
+        shown = one.pane.text_of("alternatives")
+        assert "✓ passed" in shown
+        assert "✗ failed" in shown
+        assert "verify --texts" not in shown
 
 
 async def test_texts_of_a_row_with_different_verdicts_are_marked(shop: Repository) -> None:

@@ -65,6 +65,10 @@ def add_verify(add_command: AddCommand) -> None:
         "--on", metavar="PROVIDER", help="run the tests there: modal, a host as box.pool, or another one of mngr"
     )
     command.add_argument("--all", action="store_true", help="run the whole test suite")
+    command.add_argument(
+        "--texts", action="store_true",
+        help="run the tests of each row on its other texts too: those that say the same and are not chosen",
+    )  # fmt: skip
     command.add_argument("--json", action="store_true", help="print one JSON document")
     command.set_defaults(run=run_verify, publish=None, pr=False)
 
@@ -78,6 +82,7 @@ def run_verify(call: Call) -> int:
         arguments.all,
         arguments.pytest_args,
         on=arguments.on or "",
+        is_texts=arguments.texts,
     )
     progress = _Progress(is_batch=arguments.batch)
     try:
@@ -140,6 +145,11 @@ def _table(answer: Answer, width: int) -> list[str]:
         reasons = ", ".join([*verdict.marks, *([verdict.reason] if verdict.reason else [])])
         wrapped = textwrap.wrap(clean(reasons), max(width - len(_INDENT), _NARROWEST))
         lines += [_INDENT + line for line in wrapped[:_REASON_LINES]]
+        for oid in answer.reviewed.row_of[change.oid].others:
+            text = answer.verification.items.get(oid)
+            if text is not None and answer.is_with_texts:
+                mark = f"{_MARKS[text.verified]} {text.verified}"
+                lines.append(f"{'':<7} {mark:<9} {clean(oid[:9])} says the same {clean(text.reason)}".rstrip()[:width])
     return lines
 
 

@@ -178,7 +178,7 @@ class RowMaker:
         self._facts: dict[str, _Facts] = {}
         self._known_from: tuple[object, ...] = ()
         self._row_of: Mapping[str, Row] = {}
-        self.final_verdicts: dict[str, ItemVerdict] = {}
+        self.final_verdicts: dict[str, Verified] = {}
         """Our last final verdict on each change while it was applied: another text of its row may be chosen now."""
 
     def all_rows(
@@ -195,7 +195,9 @@ class RowMaker:
         is_verifying = verification is not None and verification.is_active and not is_settled
         if is_settled:
             # Without a test that ran, such as that of a text that is not chosen, a verdict says nothing.
-            self.final_verdicts |= {oid: one for oid, one in verdicts.items() if one.tests}
+            self.final_verdicts |= {oid: one.verified for oid, one in verdicts.items() if one.tests}
+        for oid, word in state.text_verdicts.items():
+            self.final_verdicts.setdefault(oid, Verified(word))
         placed = {one.item.oid: one.status for one in reviewed.line.items}
         resolved = {one.item.oid for one in reviewed.line.items if one.answers}
         mates = _mates(reviewed)
@@ -275,9 +277,9 @@ def _is_apart(change: Change, reviewed: Reviewed) -> bool:
     return any(decisions.alternatives.get(oid) == APART for oid in change.oids)
 
 
-def _are_differing(oids: Iterable[str], verdicts: Mapping[str, ItemVerdict]) -> bool:
+def _are_differing(oids: Iterable[str], verdicts: Mapping[str, Verified]) -> bool:
     """Return True where changes that say the same have different verdicts."""
-    return len({verdicts[oid].verified for oid in oids if oid in verdicts}) > 1
+    return len({verdicts[oid] for oid in oids if oid in verdicts}) > 1
 
 
 def _numbered(state: ReviewState) -> list[Change]:

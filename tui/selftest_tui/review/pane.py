@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from selftest_core.git.diffs import FileDiff
     from selftest_core.review.apply_decisions import ChangeDiff
     from selftest_core.review.state import ReviewState
-    from selftest_core.verify.verification import ItemVerdict
+    from selftest_core.verify.verification import Verified
     from selftest_recorder.index.moments import Moment
     from selftest_tui.review.feed import ReviewFeed
     from selftest_tui.review.lines import ReviewLine
@@ -64,7 +64,7 @@ class ReviewSource(Protocol):
     def line(self) -> ReviewLine | None: ...
 
     @property
-    def final_verdicts(self) -> Mapping[str, ItemVerdict]: ...
+    def final_verdicts(self) -> Mapping[str, Verified]: ...
 
 
 class ReviewPane(TabbedPane, can_focus=False):

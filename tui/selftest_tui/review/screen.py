@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from selftest_core.review.changes.inputs import Request
     from selftest_core.review.session import ReviewSession
     from selftest_core.review.state import ReviewState
-    from selftest_core.verify.verification import ItemVerdict
+    from selftest_core.verify.verification import Verified
     from selftest_tui.fleet.screen import FleetScreen
     from selftest_tui.review.lines import ReviewLine
     from selftest_tui.shared.keys import Key
@@ -273,7 +273,7 @@ class ReviewScreen(ReviewShaping, ReviewIntegrating):
         return self.table.line
 
     @property
-    def final_verdicts(self) -> Mapping[str, ItemVerdict]:
+    def final_verdicts(self) -> Mapping[str, Verified]:
         """Our last final verdict on each change while it was applied."""
         return self._made.final_verdicts
 

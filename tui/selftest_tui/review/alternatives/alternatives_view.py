@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
 
     from selftest_core.review.apply_decisions import Reviewed
-    from selftest_core.verify.verification import ItemVerdict
+    from selftest_core.verify.verification import Verified
     from selftest_tui.review.alternatives.text_list import RowText
     from selftest_tui.review.feed import ReviewFeed
     from selftest_tui.review.lines import ReviewRow
@@ -88,7 +88,7 @@ class AlternativesView(Vertical, can_focus=False):
         self._sides.display = False
         self.diff.show_words(("",))
 
-    def show(self, row: ReviewRow, verdicts: Mapping[str, ItemVerdict], reviewed: Reviewed) -> None:
+    def show(self, row: ReviewRow, verdicts: Mapping[str, Verified], reviewed: Reviewed) -> None:
         """Show the texts of a row. The mark stays where it is until another row is shown."""
         marked = self.marked
         self._texts, self._reviewed = texts_of(row, verdicts), reviewed
@@ -96,7 +96,9 @@ class AlternativesView(Vertical, can_focus=False):
         # At first the second one is marked, so that there is something to compare.
         self._marked = places.get(marked, 1) if row.key == self._key else 1
         self._key = row.key
-        self._says.update(Content.assemble(*says(row)))
+        self._says.update(
+            Content.assemble(*says(row, is_verified=all(text.verdict is not None for text in self._texts)))
+        )
         self._show_marked()
 
     def walk(self, step: int) -> None:
@@ -148,11 +150,13 @@ class AlternativesView(Vertical, can_focus=False):
         self.post_message(self.Compared())
 
 
-def says(row: ReviewRow) -> list[str | tuple[str, str]]:
-    """Return which keys work on a row of several texts."""
+def says(row: ReviewRow, *, is_verified: bool) -> list[str | tuple[str, str]]:
+    """Return which keys work on a row of several texts. `is_verified`: there is a verdict on each."""
     pieces: list[str | tuple[str, str]] = [
         ("◆ is applied · n N walk · b chooses the marked one · $ sets it apart", _MUTED)
     ]
+    if not is_verified:
+        pieces.append(("\n`selftest-tui verify --texts` runs the tests of all texts.", _MUTED))
     if row.differing:
         pieces.append(("\nTheir verdicts differ: $ sets the marked one apart, as a row of its own.", "$text-warning"))
     return pieces

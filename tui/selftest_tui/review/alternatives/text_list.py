@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from textual import events
 
     from selftest_core.review.changes.collect_changes import Change
-    from selftest_core.verify.verification import ItemVerdict
+    from selftest_core.verify.verification import Verified
     from selftest_tui.review.lines import ReviewRow
 
 _MUTED = "$foreground-muted"
@@ -30,14 +30,14 @@ MOST_AGENTS = 4
 
 @dataclass(frozen=True, slots=True)
 class RowText:
-    """One text of a row. `verdict`: our last one while it was chosen, None where there is none."""
+    """One text of a row. `verdict`: our last one on it, None where there is none."""
 
     change: Change
     is_chosen: bool
-    verdict: ItemVerdict | None = None
+    verdict: Verified | None = None
 
 
-def texts_of(row: ReviewRow, verdicts: Mapping[str, ItemVerdict]) -> tuple[RowText, ...]:
+def texts_of(row: ReviewRow, verdicts: Mapping[str, Verified]) -> tuple[RowText, ...]:
     """Return the texts of a row: the chosen one, then the others by their agents, the most first."""
     others = sorted(row.others, key=lambda change: (-len(change.agents), change.lines, change.oid))
     return tuple(RowText(change, change is row.change, verdicts.get(change.oid)) for change in (row.change, *others))
@@ -49,8 +49,8 @@ def line_of(text: RowText, number: int, *, is_marked: bool) -> Content:
     sign, sign_style = (_CHOSEN, "$text-success") if text.is_chosen else (_OTHER, _MUTED)
     verified, style = "not verified", _MUTED
     if verdict is not None:
-        verified = f"{review_words.VERIFIED[verdict.verified]} {verdict.verified}"
-        style = _STYLES.get(review_words.VERIFIED_STYLES[verdict.verified], _MUTED)
+        verified = f"{review_words.VERIFIED[verdict]} {verdict}"
+        style = _STYLES.get(review_words.VERIFIED_STYLES[verdict], _MUTED)
     agents = ", ".join(present.clean(agent) for agent in change.agents[:MOST_AGENTS])
     more = ", …" if len(change.agents) > MOST_AGENTS else ""
     weakens = f" {review_words.WEAKENS}" if change.weakenings else ""
