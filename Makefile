@@ -26,7 +26,7 @@ test: venv ## all tests
 	@$(PYTHON_BIN) -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 quick: venv ## tests that need no private world, so no agent and no terminal: for the inner loop
-	@$(PYTHON_BIN) -m pytest -q -n auto --dist loadfile --no-loadscope-reorder --durations=0 --durations-min=5 \
+	@$(PYTHON_BIN) -m pytest -q -n 3 --dist loadfile --no-loadscope-reorder --durations=0 --durations-min=5 \
 		-m "not real and not slow and not world and not agents" $(ARGS)
 
 agents: venv ## tests with the real Claude Code and Codex on the scripted model; npm installs both into .agents

@@ -531,14 +531,14 @@ VERIFY_TEXTS = """
 """  # noqa: E501 -- the block's own lines
 
 
-def texts_of(e2e: EndToEnd, world: World, shop: Repository, text: str) -> dict[str, dict[str, Any]]:
+def texts_of(block: TutorialBlock, world: World, shop: Repository, text: str) -> dict[str, dict[str, Any]]:
     """The items of a row by their agents, once its texts were verified; eve says the same as ada, in these words."""
     (shop.folder / "decisions.json").unlink(missing_ok=True)
     shop.git("checkout", "-q", "-b", "eve", "main")
     shop.commit("[FIX_IMPL] Mend the cart", {"cart.py": text}, "eve")
     shop.git("checkout", "-q", "main")
     refs = shop.git("show-ref")
-    result = e2e.write_tutorial_block(VERIFY_TEXTS).run(environment={**world.environment, **SETTINGS}, cwd=shop.folder)
+    result = block.run(environment={**world.environment, **SETTINGS}, cwd=shop.folder)
     expect(result).to_succeed()
     assert shop.git("show-ref") == refs
     answer = json.loads((shop.folder / "texts.json").read_text())
@@ -547,7 +547,9 @@ def texts_of(e2e: EndToEnd, world: World, shop: Repository, text: str) -> dict[s
 
 
 def test_verify_the_texts_of_a_row(e2e: EndToEnd, world: World, small_shop: Repository) -> None:
-    items = texts_of(e2e, world, small_shop, "RATE = 1  # one\n")
+    block = e2e.write_tutorial_block(VERIFY_TEXTS)
+
+    items = texts_of(block, world, small_shop, "RATE = 1  # one\n")
 
     assert sorted(item["status"] for item in items.values()) == ["dropped", "laid"]
     assert {agent: item["verified"] for agent, item in items.items()} == {"ada": "passed", "eve": "passed"}
@@ -555,13 +557,14 @@ def test_verify_the_texts_of_a_row(e2e: EndToEnd, world: World, small_shop: Repo
 
 @pytest.mark.unhappy
 def test_verify_a_text_with_another_verdict(e2e: EndToEnd, world: World, small_shop: Repository) -> None:
+    block = e2e.write_tutorial_block(VERIFY_TEXTS)
     # Both say the same; a test that reads the words, which none should, tells them apart.
     words = "def test_cart():\n    import cart\n\n    assert 'RATE = 1  # one' in open(cart.__file__).read()\n"
     (small_shop.folder / "decisions.json").unlink()
     small_shop.commit("Judge the words", {"tests/test_cart.py": words})
     small_shop.git("checkout", "-q", "ada")
     small_shop.git("rebase", "-q", "main")
-    items = texts_of(e2e, world, small_shop, "RATE = 1  # one\n")
+    items = texts_of(block, world, small_shop, "RATE = 1  # one\n")
 
     assert items["eve"]["verified"] == "passed"
     assert items["ada"]["verified"] in ("unknown", "failed"), "red, as it was before"

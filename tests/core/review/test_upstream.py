@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from core.review.repositories import Repository
 
+pytestmark = pytest.mark.slow  # waits for what follows by itself
+
 
 @pytest.fixture
 def desk(tmp_path: Path) -> Repository:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
 from textual.widgets import TextArea
 
 from selftest_core.review.candidate_branch import Decision
@@ -20,6 +21,8 @@ __all__ = ["shop", "shop_once"]
 
 if TYPE_CHECKING:
     from core.review.repositories import Repository
+
+pytestmark = pytest.mark.slow  # whole screens over a real repository
 
 
 async def test_a_message_is_written_anew_and_who_helped_stays_credited(shop: Repository) -> None:

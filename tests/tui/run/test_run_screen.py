@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
     from tui.run.run_driving import RunDriven
 
+pytestmark = pytest.mark.slow  # whole screens of runs
+
 
 def titles(one: RunDriven) -> list[str]:
     return [f"{line.sign} {line.title}" for line in one.table.shown.lines if isinstance(line, RunGroup)]

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from selftest_core.run.store import RunFolder
     from tui.driving import Driven
 
+pytestmark = pytest.mark.slow  # whole screens
+
 
 def an_offer(tests: int = 96) -> Offer:
     plan = run_scenes.a_plan(

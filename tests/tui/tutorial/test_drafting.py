@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from tui.tutorial.tutorial_driving import Shown
     from worlds import World
 
+pytestmark = pytest.mark.slow  # whole screens over a real repository
+
 
 @pytest.fixture
 def drafted(world: World, tmp_path: Path) -> DraftedShop:

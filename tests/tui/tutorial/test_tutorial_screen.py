@@ -6,6 +6,8 @@ import shutil
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import pytest
+
 import scenes
 from core.review.changes.test_inputs import a_run
 from core.review.desks import make_desk
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tui.tutorial.tutorial_driving import Shown
+
+pytestmark = pytest.mark.slow  # whole screens
 
 
 async def test_blocks_with_their_tests_and_results_what_is_open_first(shop: Path) -> None:

@@ -222,6 +222,7 @@ def test_a_part_may_be_split_again(bench: Bench) -> None:
 BLOCKS = st.lists(st.sampled_from(["a\n", "b\n", "c\n", "\n", "x y\n", "end"]), max_size=30)
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(before=BLOCKS, after=BLOCKS, other=BLOCKS, numbers=st.lists(st.integers(0, 9), max_size=12))
 def test_any_choice_of_hunks_is_what_git_apply_makes_of_them(
