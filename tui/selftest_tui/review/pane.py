@@ -6,6 +6,7 @@ the next time, and not shown. Texts come from `facts`, made harmless.
 
 from __future__ import annotations
 
+import time
 from functools import partial
 from typing import TYPE_CHECKING, Literal, Protocol, get_args
 
@@ -42,8 +43,10 @@ if TYPE_CHECKING:
 
     type _Read = Callable[[], Awaitable[ChangeDiff]]
 
-SECONDS_OF_REST = 0.05
-"""The cursor must rest this long before the pane follows it."""
+SECONDS_OF_REST, SECONDS_OF_REST_MOVING = 0.05, 0.12
+"""The cursor must rest this long before the pane follows it: after one key, and after several in a row."""
+IN_A_ROW = 0.2
+"""Seconds between two moves that belong together."""
 
 type ReviewTab = Literal["diff", "members", "evidence", "needs", "alternatives", "tests"]
 TABS: tuple[ReviewTab, ...] = get_args(ReviewTab.__value__)
@@ -81,6 +84,7 @@ class ReviewPane(TabbedPane, can_focus=False):
         super().__init__(id=id)
         self._source = source
         self._rest: Timer | None = None
+        self._moved_at = -IN_A_ROW
         self._shown_key: str | None = None
         self._diff_of: str | None = None
         self._read: ChangeDiff | None = None
@@ -164,10 +168,15 @@ class ReviewPane(TabbedPane, can_focus=False):
             self._show_read(self._read)
 
     def follow(self) -> None:
-        """Show the line under the cursor once the cursor rests: drawing the pane is slower than moving the cursor."""
+        """Show the line under the cursor once the cursor rests: drawing the pane is slower than moving the cursor.
+
+        While keys come one after the other it rests longer, so that none of them waits for the pane to be drawn.
+        """
         if self._rest is not None:
             self._rest.stop()
-        self._rest = self.set_timer(SECONDS_OF_REST, self.show_line)
+        now = time.monotonic()
+        is_in_a_row, self._moved_at = now - self._moved_at < IN_A_ROW, now
+        self._rest = self.set_timer(SECONDS_OF_REST_MOVING if is_in_a_row else SECONDS_OF_REST, self.show_line)
 
     def show_line(self) -> None:
         """Show the line under the cursor now."""
