@@ -156,9 +156,9 @@ def keys(fleet: MeasuredFleet, presses: int = 100) -> dict[str, Result]:
         try:
             intervals = random.Random(11)
             for number in range(presses):
-                time.sleep(intervals.uniform(0.2, 0.3))
+                time.sleep(intervals.uniform(0.2, 0.3))  # a person's pace: what is measured begins with the key
                 pressed.append(screen.press(_DOWN if number // 20 % 2 == 0 else _UP)[1])
-            time.sleep(1.0)
+            time.sleep(1.0)  # for the output of the last key
         finally:
             stop.set()
             changer.join()
@@ -178,7 +178,7 @@ def keys(fleet: MeasuredFleet, presses: int = 100) -> dict[str, Result]:
 
 
 def _cursor_moves(pieces: Sequence[tuple[float, str]]) -> list[float]:
-    """When the cursor of the table was drawn on another agent: the line with a background of its own."""
+    """Return the times at which the table's cursor, a line with its own background, came to another agent."""
     emulator = open_terminal(_COLUMNS, _LINES)
     found, before = [], ""
     for at, text in pieces:

@@ -38,7 +38,7 @@ _TAB, _ENTER, _UP = "\t", "\r", "\x1b[A"
 
 @dataclass(frozen=True)
 class Reviewing:
-    """What a review cost. `rows`: those at the start; `opening`: seconds until they were on the screen.
+    """Cost of a review. `rows`: those at the start; `opening`: seconds until they were on the screen.
 
     `opening_cpu`: seconds of CPU of the program and of what it ran until then. `resident`: MiB of memory at most.
     """
@@ -149,7 +149,7 @@ class ScriptedReviewer:
                 raise RuntimeError(f"{what} did not come; the screen:\n{self.screen}")
             seen, again = self._read, time.perf_counter() + _REST
             while self._terminal.position == seen and time.perf_counter() < again:
-                time.sleep(_LOOK_AGAIN)
+                time.sleep(_LOOK_AGAIN)  # a reader of the terminal offers no event
         return found
 
 

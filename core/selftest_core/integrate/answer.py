@@ -38,7 +38,7 @@ class UnusableAnswerError(SelftestError):
 
 @dataclass(frozen=True, slots=True)
 class IntegratorAnswer:
-    """What an integrator answered. `texts` by the name below `resolved/`; `deleted`: such names.
+    """Answer of an integrator. `texts` by the name below `resolved/`; `deleted`: such names.
 
     `one_side`: by such a name, the reason why one side is dropped on purpose.
     """

@@ -76,7 +76,7 @@ class Squash:
 
 
 type Entry = Item | Squash
-"""What becomes one commit of the branch."""
+"""Contents of one commit of the branch."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,7 +40,7 @@ _SHELL = frozenset({
 
 
 class ProgramKind(StrEnum):
-    """How a block names a program."""
+    """Form in which a block names a program."""
 
     NAME = "name"
     """Found on PATH."""

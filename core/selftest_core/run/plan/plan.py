@@ -29,7 +29,7 @@ type Role = Literal["tester", "drafter", "writer", "integrator"]
 """The work of a run's agents: improve one test each, fill in the tutorial, write missing tests, resolve conflicts."""
 
 NOUNS: dict[Role, str] = {"tester": "test", "drafter": "heading", "writer": "block", "integrator": "conflict"}
-"""What one agent of each role owns."""
+"""Name of the task of one agent, by role."""
 COMMANDS: dict[Role, str] = {"tester": "run", "drafter": "draft", "writer": "sync", "integrator": "integrate"}
 """The name of a run on a screen, by the role of its agents."""
 
