@@ -110,7 +110,7 @@ def record_sessions(
             collectors.append(_start(place / str(number), socket, own, environ, masked, patterns))
         try:
             while any(one.poll() is None for one in collectors) and not is_stopped():
-                time.sleep(_LOOK_AGAIN)  # a reader of the terminal offers no event
+                time.sleep(_LOOK_AGAIN)  # collectors are processes of their own, and a stop comes from anywhere
         finally:
             for orders in place.glob("*/orders"):
                 with orders.open("ab") as file:
