@@ -80,5 +80,5 @@ format: venv ## format and sort imports
 lock: ## resolve pyproject.toml anew into requirements.txt and, with modal beside it, requirements-modal.txt (needs uv)
 	uv pip compile -q --upgrade pyproject.toml --group dev --extra mngr --extra claude --extra codex --universal --python-version 3.12 \
 		--generate-hashes --no-emit-index-url --no-emit-find-links --no-header -o requirements.txt $(ARGS)
-	uv pip compile -q --upgrade pyproject.toml --extra mngr --extra claude --extra codex --extra modal --universal --python-version 3.12 \
+	uv pip compile -q --upgrade pyproject.toml --group dev --extra mngr --extra claude --extra codex --extra modal --universal --python-version 3.12 \
 		--generate-hashes --no-emit-index-url --no-emit-find-links --no-header -c requirements.txt -o requirements-modal.txt $(ARGS)
