@@ -129,6 +129,10 @@ selftest-tui run --max-running 1 --agent-command ./agent.sh
 # A claim is verified when it arrives, in a sandbox here: this agent says that its test passes, and it does not.
 selftest-tui run --batch tests/test_tax.py --agent-command ./liar.sh --verify-on-arrival > liar.jsonl || test $? = 1
 
+# Every night, from cron or CI: no run starts while a pull request of an earlier one is open (gh is asked), or while
+# another scheduled run goes on. It is skipped then: a summary with `skipped`, and 0. docs/every-day.md has the recipes.
+selftest-tui run --batch --scheduled tests/test_tax.py --agent-command ./agent.sh > night.jsonl
+
 # Agents on this machine are verified anyway, those elsewhere only where it is set; this leaves it out.
 selftest-tui run --dry-run --json --agent-command ./agent.sh --no-verify-on-arrival > plan.json
 

@@ -71,6 +71,10 @@ CONFIG_KEYS = (
         "on_cluster", "choice", "ask", "when many agents fail with one cause: ask, pause, or continue (go)",
         choices=("ask", "pause", "go"),
     ),
+    Key(
+        "skip_while_open", "switch", True,
+        "a scheduled run (run --batch --scheduled) is skipped while an earlier pull request is open; gh is asked",
+    ),
     Key("smoke", "switch", True, "launch one agent with a tiny prompt before a run's others, on each provider"),
     Key(
         "load_mngr_once", "switch", True,
@@ -192,6 +196,7 @@ class Config:
     budget_usd: float | None = _default("budget_usd")
     prices: tuple[str, ...] = _default("prices")
     on_cluster: OnCluster = _default("on_cluster")
+    skip_while_open: bool = _default("skip_while_open")
     smoke: bool = _default("smoke")
     load_mngr_once: bool = _default("load_mngr_once")
     record: bool = _default("record")

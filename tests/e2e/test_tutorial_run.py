@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from core.run.shop import FILES, commit, make_shop
+from github import GitHub, pull_request
+from selftest_core.review.pull_request import marker
+from selftest_core.run.history.scheduled_log import scheduled_lines
 from selftest_recorder.cast.events import MARKER
 from selftest_recorder.cast.reader import read_cast
 from selftest_recorder.e2e.expect import expect
@@ -265,6 +268,47 @@ def test_a_run_whose_agent_is_not_there(e2e: EndToEnd, small: World) -> None:
 
 
 # runs
+
+
+SCHEDULED = """
+    # Every night, from cron or CI: no run starts while a pull request of an earlier one is open (gh is asked), or while
+    # another scheduled run goes on. It is skipped then: a summary with `skipped`, and 0. docs/every-day.md has the recipes.
+    selftest-tui run --batch --scheduled tests/test_tax.py --agent-command ./agent.sh > night.jsonl
+"""  # noqa: E501 -- the block's own lines
+
+
+def with_github(world: World, *pull_requests: dict[str, Any]) -> dict[str, str]:
+    """The world's environment with a gh that lists these pull requests, of a remote that the repository gets."""
+    github = GitHub.make(world.root / f"gh-{len(pull_requests)}")
+    github.write(list(pull_requests))
+    world.run(["git", "config", "remote.origin.url", "https://github.example/o/r"])
+    return {**world.environment, "PATH": f"{github.folder}:{world.environment['PATH']}"}
+
+
+def test_a_scheduled_run(e2e: EndToEnd, shop: World) -> None:
+    block = e2e.write_tutorial_block(SCHEDULED)
+    others = pull_request(7, "Somebody else's")
+
+    result = block.run(environment=with_github(shop, others), cwd=shop.repository)
+
+    expect(result).to_succeed().stderr.to_contain(f"[1/1] {TEST} succeeded")
+    summary = last_line(shop.repository / "night.jsonl")
+    assert (summary["skipped"], summary["outcomes"]["succeeded"]) == (None, 1)
+    (line,) = scheduled_lines(shop.repository)
+    assert line["run"] == summary["run"]
+
+
+@pytest.mark.unhappy
+def test_a_scheduled_run_while_a_pull_request_is_open(e2e: EndToEnd, small: World) -> None:
+    block = e2e.write_tutorial_block(SCHEDULED)
+    ours = pull_request(7, marker("20261121-0931-7f3a"))
+
+    result = block.run(environment=with_github(small, ours), cwd=small.repository)
+
+    expect(result).to_succeed().stderr.to_contain("skipped: pull request 7 of an earlier run is open")
+    expect(small.repository / "night.jsonl").to_have_json({"run": None, "tests": 0})
+    assert not (small.repository / ".selftest" / "runs").exists()
+    expect(list((small.host_dir / "agents").glob("*"))).to_be_empty()
 
 
 RUN = """

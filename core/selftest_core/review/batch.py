@@ -189,6 +189,12 @@ def _open_pull_request(
     notes = notes_of(reviewed.order, reviewed.decisions)
     ref, line = published
     text = write_pull_request(
-        reviewed, line, notes=notes, evidence=inputs.evidence, clusters=inputs.clusters, verified=tests
+        reviewed,
+        line,
+        notes=notes,
+        evidence=inputs.evidence,
+        clusters=inputs.clusters,
+        verified=tests,
+        review=inputs.name,
     )
     return open_for(ref, find_main(user, inputs.base_name, inputs.targets.base), inputs, environ, text)

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 _NOWHERE = "0" * 40
 _OWN = "refs/selftest/"
+_PUBLISHED = "published/"
 _FORBIDDEN = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{")
 """Characters that git refuses in the name of a branch."""
 _STALE = 60.0
@@ -70,7 +71,7 @@ class Branches:
             if other.startswith(f"{ref}/") or ref.startswith(f"{other}/"):
                 hint = "Publish under another name: git keeps branches as files and folders."
                 raise RefusedError(f"{branch} is taken by {other.removeprefix('refs/heads/')}", "", hint)
-        existing, last = self.refs.get(ref), self.refs.get(own_ref(self.review, f"published/{name}"))
+        existing, last = self.refs.get(ref), self.refs.get(own_ref(self.review, f"{_PUBLISHED}{name}"))
         if existing not in (None, last):
             what = "moved since it was published" if last is not None else "is not from this review"
             hint = f"Publish under another name, or delete it first: `git branch -D {branch}`."
@@ -90,6 +91,12 @@ def read_branches(user: Git, review: str) -> Branches:
     """Read the branches of the user's repository."""
     folders = {ref: str(folder) for ref, folder in user.checked_out().items()}
     return Branches(review, user.refs(), folders)
+
+
+def published_branches(user: Git) -> frozenset[str]:
+    """Return the names of the branches that reviews of this repository published."""
+    refs = (ref.removeprefix(_OWN).partition("/")[2] for ref in user.refs(_OWN))
+    return frozenset(name.removeprefix(_PUBLISHED) for name in refs if name.startswith(_PUBLISHED))
 
 
 def is_branch_name(name: str) -> bool:
@@ -131,7 +138,7 @@ def publish_commit(store: ObjectStore, user: Git, review: str, branch: str, tip:
     ref = branches.check(branch)
     if not user.run("check-ref-format", ref).ok:
         raise UsageError(f"{branch!r} is not a valid branch name", hint="See `git help check-ref-format`.")
-    mark = own_ref(review, f"published/{ref.removeprefix('refs/heads/')}")
+    mark = own_ref(review, f"{_PUBLISHED}{ref.removeprefix('refs/heads/')}")
     existing, last = branches.refs.get(ref, _NOWHERE), branches.refs.get(mark, _NOWHERE)
     transfer(store, user, tip, base)
     _update(user, [(ref, tip, existing), (mark, tip, last)], f"publish {review}")

@@ -36,6 +36,8 @@ LONGEST_BODY = 60_000
 """Characters; GitHub takes 65,536."""
 _TIMEOUT = 120.0
 _MOST_PLACES = 20
+_MARKED = "selftest-tui run="
+_MARKER = re.compile(rf"^<!-- {_MARKED}[A-Za-z0-9-]+ -->\s*$", re.MULTILINE)
 _TAG = re.compile(r"^\[[A-Za-z_]+\]\s*")
 
 
@@ -64,8 +66,9 @@ def write_pull_request(
     evidence: Mapping[str, Evidence] | None = None,
     clusters: Sequence[tuple[str, int]] = (),
     verified: VerifiedTests | None = None,
+    review: str = "",
 ) -> PullRequest:
-    """Write the text for the branch of what is kept.
+    """Write the text for the branch of what is kept. `review`: the id for the marker, empty for a text without one.
 
     `notes` by oid; `clusters`: failures by cause, with the number of tests. `verified` counts only where it is of
     exactly this branch.
@@ -100,7 +103,19 @@ def write_pull_request(
     body = "\n\n".join(parts) + "\n"
     if len(body) > LONGEST_BODY:
         body = body[:LONGEST_BODY].rpartition("\n")[0] + "\n\n… shortened: the review has all of it.\n"
+    if review:
+        body += f"\n{marker(review)}\n"
     return PullRequest(_title(fixes or others, agents), body)
+
+
+def marker(review: str) -> str:
+    """Return the comment by which a pull request of a review is found again: no reader of the rendered text sees it."""
+    return f"<!-- {_MARKED}{review} -->"
+
+
+def has_marker(body: str) -> bool:
+    """Return True for the text of a pull request that this program wrote."""
+    return _MARKER.search(body) is not None
 
 
 def open_pull_request(

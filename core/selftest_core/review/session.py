@@ -582,6 +582,7 @@ class ReviewSession:
             evidence=state.evidence,
             clusters=self._inputs.clusters,
             verified=verified,
+            review=self._name,
         )
 
     def open_pull_request(self, verified: VerifiedTests | None = None) -> str:

@@ -1,6 +1,7 @@
 """The folder of a run, and the registry of the runs of all repositories.
 
     .selftest/.gitignore                       holds `*`, before anything else is written
+    .selftest/scheduled.jsonl                  scheduled runs: see `history.scheduled_log`
     .selftest/runs/<run>/plan.json             written once
                          journal.jsonl         all events of the run
                          wishes/<n>.json       requests of the user to the conductor
@@ -189,11 +190,16 @@ def temporary_prefix(folder: Path) -> str:
     return f"selftest-{folder.name}-{zlib.crc32(os.fsencode(folder.resolve())):08x}-"
 
 
-def make_run_folder(plan: RunPlan, environ: Mapping[str, str]) -> RunFolder:
-    """Make the folder of a new run and write its plan. Raises RefusedError if the run exists already."""
-    top = Path(plan.repository) / REPOSITORY_FOLDER
+def make_own_folder(repository: Path) -> None:
+    """Make the folder of this program in a repository, which ignores itself in git."""
+    top = repository / REPOSITORY_FOLDER
     top.mkdir(exist_ok=True)
     _write(top / ".gitignore", "*\n")
+
+
+def make_run_folder(plan: RunPlan, environ: Mapping[str, str]) -> RunFolder:
+    """Make the folder of a new run and write its plan. Raises RefusedError if the run exists already."""
+    make_own_folder(Path(plan.repository))
     folder = folder_of(plan)
     try:
         folder.path.mkdir(parents=True)

@@ -121,6 +121,9 @@ class RunSummary(Line):
     others: list[RunSummary] = Field([], description="Further runs of a demo: of a drafter and of a writer.")
     smoke: list[SmokeItem] = Field([], description="The smoke agents; `tests` does not count them.")
     report: Text | None = Field(None, description="The path of the report, null while there is none.")
+    skipped: Text | None = Field(
+        None, description="Why a scheduled run was skipped, null for a run: nothing was started, and `tests` is 0."
+    )
     left: Text | None = Field(
         None,
         description="Why the conductor ended: done, stopped, budget, paused, interrupted, smoke; null: it is running.",
@@ -199,11 +202,22 @@ def run_summary(
         others=[],
         smoke=[smoke_item(one) for one in run.smoke],
         report=report,
+        skipped=None,
         left=run.left,
         paused=run.paused,
         path=path,
         usage=run_usage_item(run),
     )
+
+
+def skipped_summary(reason: str, at: float) -> RunSummary:
+    """Summarize a scheduled run that was skipped."""
+    nothing = outcome_counts(dict.fromkeys(End, 0))
+    return RunSummary(
+        at=instant(at) or EPOCH, run=None, tests=0, outcomes=nothing, verified={}, clusters=[], line=None,
+        role="tester", draft=None, others=[], smoke=[], report=None, skipped=reason, left=None, paused="", path=None,
+        usage=None,
+    )  # fmt: skip
 
 
 def run_usage_item(run: Run) -> RunUsageItem | None:

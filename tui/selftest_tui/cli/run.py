@@ -64,6 +64,7 @@ def add_run(add_command: AddCommand) -> None:
         selftest-tui run --affected-by main
         selftest-tui run --agent-command ./agent.sh -- -m 'not slow'
         selftest-tui run --batch --on modal --env ANTHROPIC_API_KEY --budget-usd 20
+        selftest-tui run --batch --scheduled          every night, from cron or CI
         """,
     )
     command.add_argument(
@@ -74,6 +75,11 @@ def add_run(add_command: AddCommand) -> None:
     what.add_argument("--affected-by", metavar="BASE", help="only tests affected by the changes since BASE")
     what.add_argument("--tutorial", metavar="FILE", default="tutorial.sh", help="default: tutorial.sh")
     add_agent_options(command)
+    command.add_argument(
+        "--scheduled", action="store_true",
+        help="with --batch, for cron and CI: skip this run while an earlier pull request is open or another scheduled "
+        "run is conducted",
+    )  # fmt: skip
     command.set_defaults(run=run)
 
 
@@ -148,11 +154,19 @@ def run(call: Call) -> int:
     """Show the plan, ask on the screen, or start at once with `--batch`."""
     from selftest_core.run.plan.preparation import prepare
     from selftest_core.verify.on_arrival import isolation_of_claims
+    from selftest_tui.cli.scheduled import check_scheduled, run_scheduled
 
     arguments, environ = call.arguments, call.environ
+    if arguments.scheduled:
+        check_scheduled(call)
     check_agent_options(call)
     wanted = run_options(arguments, tests=tuple(arguments.tests), affected_by=arguments.affected_by)
-    return start_or_show(asyncio.run(prepare(wanted, call.config, environ, call.cwd, tell, isolation_of_claims)), call)
+
+    def start(on_begin: Callable[[RunFolder], None] | None = None) -> int:
+        prepared = asyncio.run(prepare(wanted, call.config, environ, call.cwd, tell, isolation_of_claims))
+        return start_or_show(prepared, call, on_begin=on_begin)
+
+    return run_scheduled(call, start) if arguments.scheduled else start()
 
 
 def check_agent_options(call: Call) -> None:
@@ -164,10 +178,15 @@ def check_agent_options(call: Call) -> None:
         require_terminal(f"`selftest-tui {name} --batch` needs none; `selftest-tui {name} --dry-run` shows the plan.")
 
 
-def start_or_show(prepared: Prepared, call: Call, draft: Drafting | None = None) -> int:
+def start_or_show(
+    prepared: Prepared,
+    call: Call,
+    draft: Drafting | None = None,
+    on_begin: Callable[[RunFolder], None] | None = None,
+) -> int:
     """Show a prepared run, ask on the screen, or start it at once with `--batch`, as the flags say.
 
-    `draft`: decides about a draft that was made with `--batch`.
+    `draft`: decides about a draft that was made with `--batch`. `on_begin`: called once the folder of the run is made.
     """
     from selftest_core.run.outcome.claims import NOT_ISOLATED
     from selftest_core.run.plan.preparation import begin
@@ -187,7 +206,10 @@ def start_or_show(prepared: Prepared, call: Call, draft: Drafting | None = None)
     if prepared.plan.verify_on_arrival not in ("", NOT_ISOLATED):
         tell("claims are verified when they arrive: agents' code runs on this machine, in a sandbox")
     tell("making the private clone")
-    return conduct_in_batch(begin(prepared, environ), environ, draft=draft)
+    folder = begin(prepared, environ)
+    if on_begin is not None:
+        on_begin(folder)
+    return conduct_in_batch(folder, environ, draft=draft)
 
 
 def run_options(

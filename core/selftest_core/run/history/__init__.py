@@ -1,0 +1,1 @@
+"""Earlier runs of a repository: what they say about the next one."""

@@ -1,0 +1,106 @@
+"""`run --batch --scheduled` as cron meets it: what skips a run, what ends it with 3, and that nothing is left then."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING, Any
+
+import jsonschema
+import pytest
+
+from core.run.fingerprints import fingerprint
+from core.run.shop import make_shop
+from github import GitHub, pull_request
+from selftest_core.git.command import Place
+from selftest_core.review.pull_request import marker
+from selftest_core.run.history.scheduled_log import scheduled_lines, scheduled_log
+from tui.cli.programs import ours
+from worlds import World, a_world
+
+if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Iterator
+
+
+@pytest.fixture(scope="module")
+def shop() -> Iterator[World]:
+    """A shop with a remote, whose pull requests the stand-in for gh lists."""
+    with a_world() as world:
+        make_shop(world)
+        world.run(["git", "remote", "add", "origin", "https://github.example/o/r"])
+        yield world
+
+
+@pytest.fixture
+def github(shop: World, request: pytest.FixtureRequest) -> GitHub:
+    made = GitHub.make(shop.root / f"gh-{request.node.name[:40]}")
+    shop.extra["PATH"] = f"{made.folder}{os.pathsep}{shop.environment['PATH']}"
+    return made
+
+
+def scheduled(shop: World, *arguments: str) -> tuple[subprocess.CompletedProcess[str], dict[str, Any]]:
+    """Run it, and return its last line."""
+    done = ours(shop, "run", "--batch", "--scheduled", *arguments)
+    line: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return done, line
+
+
+def test_it_is_skipped_while_a_pull_request_is_open(shop: World, github: GitHub) -> None:
+    github.write([pull_request(7, marker("20261121-0931-7f3a"))])
+    place = Place(shop.repository / ".git", shop.repository)
+    before = fingerprint(place, shop.environment)
+
+    done, line = scheduled(shop)
+
+    assert done.returncode == 0
+    assert len(done.stdout.splitlines()) == 1
+    schema = json.loads(ours(shop, "schema", check=True).stdout)
+    jsonschema.validate(line, {**schema["documents"]["run --batch, the summary"], "$defs": schema["$defs"]})
+    assert line["skipped"] == "pull request 7 of an earlier run is open: https://github.example/o/r/pull/7"
+    assert (line["event"], line["run"], line["tests"]) == ("summary", None, 0)
+    assert f"skipped: {line['skipped']}" in done.stderr
+    assert fingerprint(place, shop.environment) == before
+    assert {path.name for path in (shop.repository / ".selftest").iterdir()} == {".gitignore", "scheduled.jsonl"}
+    assert scheduled_lines(shop.repository)[-1]["skipped"] == line["skipped"]
+
+
+def test_it_is_skipped_while_another_one_is_conducted(shop: World, github: GitHub) -> None:
+    github.log_out()
+    with scheduled_log(shop.repository) as other:
+        assert other.has_lock
+        done, line = scheduled(shop)
+    assert done.returncode == 0
+    assert line["skipped"] == "another scheduled run of this repository is conducted"
+
+
+def test_it_ends_with_3_where_nobody_can_tell_and_goes_on_where_nobody_asks(shop: World, github: GitHub) -> None:
+    github.log_out()
+    done, line = scheduled(shop)
+    assert (done.returncode, line["event"], line["exit_status"]) == (3, "error", 3)
+    assert "unknown whether an earlier pull request is open" in done.stderr
+    assert "skip_while_open = false" in done.stderr
+
+    # It gets as far as the collection, where nothing is left to run.
+    arguments = ("--set", "skip_while_open=false", "--", "-k", "nothing_at_all", "--ignore=tests/test_broken.py")
+    done, line = scheduled(shop, *arguments)
+    assert done.returncode == 2
+    assert "No tests were collected" in line["title"]
+
+
+def test_a_pull_request_that_was_closed_by_hand_does_not_count(shop: World, github: GitHub) -> None:
+    github.write([pull_request(7, marker("20261121-0931-7f3a"), state="CLOSED")])
+    done, line = scheduled(shop, "--", "-k", "nothing_at_all", "--ignore=tests/test_broken.py")
+    assert done.returncode == 2
+    assert "No tests were collected" in line["title"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [(["--scheduled"], "--scheduled needs --batch"), (["--batch", "--scheduled", "--dry-run"], "do not go together")],
+)
+def test_flags_that_do_not_go_together_are_told_with_the_way_out(shop: World, arguments: list[str], says: str) -> None:
+    done = ours(shop, "run", *arguments)
+    assert done.returncode == 2
+    assert says in done.stderr
+    assert "→" in done.stderr
