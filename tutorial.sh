@@ -166,6 +166,11 @@ selftest-tui runs --json > runs.json
 # One of them on the screen, also when it has ended. `q` leaves it and says the way back.
 selftest-tui runs 20261120
 
+# Two runs compared, the earlier one first: tests that are newly red, newly flaky, mended, slower, dearer, new or gone. It
+# ends with 1 where a test is worse. Without names: the newest run and the one before it; and as JSON.
+selftest-tui runs --compare 20261119 20261120
+selftest-tui runs --compare --json > compared.json
+
 # The outcomes in a folder, also those that another program left.
 selftest-tui runs outcomes
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from core.compare.comparable_runs import GREEN, RED, Repository, Told
 from core.run.rehearsals import a_plan
 from selftest_core.journal import Journal
 from selftest_core.run.store import RequestKind, RunRequest, make_run_folder
@@ -135,6 +136,55 @@ def test_a_plain_start_opens_on_a_run_that_can_be_gone_on_with(world: World, is_
             session.wait_for(f"`selftest-tui resume {newest.run}` resumes it")
         assert session.wait_for_end() == 0
     assert newest.read().conductors == 1, "looking conducts nothing"
+
+
+COMPARE = """
+    # Two runs compared, the earlier one first: tests that are newly red, newly flaky, mended, slower, dearer, new or gone. It
+    # ends with 1 where a test is worse. Without names: the newest run and the one before it; and as JSON.
+    selftest-tui runs --compare 20261119 20261120
+    selftest-tui runs --compare --json > compared.json
+"""  # noqa: E501 -- the block's own line
+FIRST, SECOND = "tests/test_a.py::test_one", "tests/test_a.py::test_two"
+
+
+def test_two_runs_are_compared(e2e: EndToEnd, world: World) -> None:
+    block = e2e.write_tutorial_block(COMPARE)
+    runs = Repository(world.make_repository())
+    runs.run(OLD, {FIRST: GREEN, SECOND: RED}, created_at=1.0)
+    runs.run(ENDED, {FIRST: GREEN, SECOND: GREEN}, created_at=2.0)
+
+    done = block.run(environment=world.environment, cwd=world.repository)
+
+    expect(done).to_succeed().stdout.to_contain(f"run {ENDED} since run {OLD}", "1 mended, 1 with the same result")
+    expect(done).stdout.to_match(f"failed → succeeded +{SECOND}")
+    document = json.loads((world.repository / "compared.json").read_text())
+    assert [(one["test"], one["before"]["outcome"]) for one in document["mended"]] == [(SECOND, "red")]
+    assert (document["before"]["run"], document["after"]["run"], document["same"]) == (OLD, ENDED, 1)
+
+
+@pytest.mark.unhappy
+def test_a_comparison_ends_with_1_where_a_test_is_worse(e2e: EndToEnd, world: World) -> None:
+    block = e2e.write_tutorial_block(COMPARE)
+    runs = Repository(world.make_repository())
+    runs.run(OLD, {FIRST: GREEN, SECOND: RED}, created_at=1.0)
+    runs.run(ENDED, {FIRST: RED, SECOND: GREEN}, created_at=2.0)
+
+    result = block.run(environment=world.environment, cwd=world.repository)
+
+    expect(result).to_have_exit_code(1).stdout.to_match(f"succeeded → failed +{FIRST} +E +assert 1 == 2")
+
+
+@pytest.mark.unhappy
+def test_runs_that_cannot_be_compared(e2e: EndToEnd, world: World) -> None:
+    block = e2e.write_tutorial_block(COMPARE)
+    runs = Repository(world.make_repository())
+    runs.run(OLD, {FIRST: GREEN}, created_at=1.0)
+    runs.run(ENDED, {FIRST: Told(None)}, created_at=2.0)
+
+    result = block.run(environment=world.environment, cwd=world.repository)
+
+    expect(result).to_have_exit_code(2)
+    expect(result).stderr.to_contain(f"The run {ENDED} has no results to compare", "None of its tests has ended.")
 
 
 OUTCOMES = """

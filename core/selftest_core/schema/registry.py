@@ -11,6 +11,7 @@ from pydantic.json_schema import models_json_schema
 
 from selftest_core.run.outcome.outcome_file import outcome_schema
 from selftest_core.schema.check import CheckDocument, CheckLine
+from selftest_core.schema.comparison import ComparisonDocument, ComparisonLine
 from selftest_core.schema.draft import DraftLine
 from selftest_core.schema.fleet import ListDocument, ListLine
 from selftest_core.schema.maintenance import (
@@ -57,6 +58,8 @@ DOCUMENTS: dict[str, type[Shape]] = {
     "run --batch, the summary": RunSummary,
     "runs --json": RunsDocument,
     "runs --batch": RunsLine,
+    "runs --compare --json": ComparisonDocument,
+    "runs --compare --batch": ComparisonLine,
     "runs PATH --json": RunDetailDocument,
     "runs PATH --batch": RunDetailLine,
     "key-guard --json": KeyGuardDocument,

@@ -1,4 +1,4 @@
-"""Command `runs`: lists the runs, or shows one on the screen, as a table or as JSON.
+"""Command `runs`: lists the runs, shows one on the screen, as a table or as JSON, or compares two.
 
 The tables are pure: values in, lines out.
 """
@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 
-from selftest_core.errors import RefusedError
+from selftest_core.errors import RefusedError, UsageError
 from selftest_core.run.events import RUNNING, Phase
 from selftest_core.run.fold import end_of
 from selftest_core.run.outcome.ends import End
 from selftest_core.run.overview import glance, glances, repository_of
 from selftest_core.run.store import RunFolder, find_run
-from selftest_tui.cli.command import DONE, has_terminal, print_lines, write_answer
+from selftest_tui.cli.command import DONE, SOMETHING_LEFT, has_terminal, print_lines, write_answer
 from selftest_tui.run.words import GROUPS, SYMBOLS, WORDS
 from selftest_tui.shared.loading import loading
 from selftest_tui.shared.present import ago, clean, fit, fit_end, plural
@@ -27,6 +27,7 @@ from selftest_tui.shared.present import ago, clean, fit, fit_end, plural
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from selftest_core.compare.comparison import Comparison
     from selftest_core.fleet.clusters import Cluster
     from selftest_core.run.fold import Run, RunRow
     from selftest_core.run.outcome.foreign import ForeignRun
@@ -49,17 +50,28 @@ def add_runs(add_command: AddCommand) -> None:
         selftest-tui runs 20261121-0931    its screen
         selftest-tui runs --json | jq -r '.runs[] | [.run, .state] | @tsv'
         selftest-tui runs ~/old/outcomes
+        selftest-tui runs --compare                     the newest run with the one before it
+        selftest-tui runs --compare 20261120 20261121   ends with 1 where a test is worse
         """,
     )
     command.add_argument(
         "path", nargs="?", metavar="RUN|PATH", help="a run, or the beginning of its name, or a folder of outcomes"
+    )
+    command.add_argument(
+        "--compare",
+        nargs="*",
+        metavar="RUN",
+        help="compare two runs: tests that are newly red, newly flaky, mended, slower, dearer, new or gone; one RUN is "
+        "compared with the run before it, none: the newest",
     )
     command.add_argument("--json", action="store_true", help="print one JSON document instead of the table")
     command.set_defaults(run=runs)
 
 
 def runs(call: Call) -> int:
-    """List the runs, or show one."""
+    """List the runs, show one, or compare two."""
+    if call.arguments.compare is not None:
+        return _compare(call)
     if call.arguments.path is not None:
         return _show_run(Path(call.arguments.path).expanduser(), call)
     found = glances(call.environ, repository_of(call.cwd, call.environ))
@@ -91,6 +103,41 @@ def _show_run(path: Path, call: Call) -> int:
     width = _width()
     print_lines(foreign_lines(_foreign(path), width) if own is None else _run_lines(own.read(), width))
     return DONE
+
+
+def _compare(call: Call) -> int:
+    """Compare two runs; 1 where a test is newly red, newly flaky or has no result any more."""
+    from selftest_core.compare.reading import compare_runs, previous_run
+
+    names = call.arguments.compare
+    if call.arguments.path is not None or len(names) > 2:
+        raise UsageError(
+            "--compare takes two runs", "", "`selftest-tui runs --compare RUN RUN`: the earlier one first."
+        )
+    after = _own_run(names[-1] if names else None, call)
+    before = _own_run(names[0], call) if len(names) == 2 else previous_run(after, call.environ)
+    if before is None:
+        raise UsageError(f"There is no run before {after.run}", "", "Name two runs; `selftest-tui runs` lists them.")
+    if before.path == after.path:
+        raise UsageError("These are the same run", after.run, "Name two runs; `selftest-tui runs` lists them.")
+    found = compare_runs(before, after, call.environ)
+    if call.is_for_programs:
+        from selftest_core.schema.comparison import comparison_document
+
+        document = comparison_document(found).model_dump(mode="json")
+        of_run = {"run": after.run} if call.arguments.batch else {}
+        write_answer({**of_run, **document}, is_batch=call.arguments.batch)
+    else:
+        print_lines(comparison_lines(found, _width()))
+    return SOMETHING_LEFT if found.is_worse else DONE
+
+
+def _own_run(name: str | None, call: Call) -> RunFolder:
+    """Find a run by its folder, its name or the beginning of it; None: the newest of this repository."""
+    path = None if name is None else call.cwd / Path(name).expanduser()
+    if path is not None and (path / "plan.json").is_file():
+        return RunFolder(path.resolve())
+    return find_run(call.environ, repository_of(call.cwd, call.environ), name)
 
 
 def _foreign(path: Path) -> ForeignRun:
@@ -175,6 +222,22 @@ def foreign_lines(found: ForeignRun, width: int) -> list[str]:
     if found.passed_over:
         lines += ["", f"{plural(found.passed_over, 'JSON file')} ignored: no outcomes"]
     return [line.rstrip() for line in lines]
+
+
+def comparison_lines(found: Comparison, width: int) -> list[str]:
+    """Return the comparison of two runs as a table, `width` in cells."""
+    from selftest_core.compare.words import counts, sections
+
+    lines = [clean(f"run {found.after.plan.run} since run {found.before.plan.run}"), clean(counts(found))]
+    lines += [clean(f"! {problem}") for problem in found.problems]
+    for one in sections(found):
+        lines += ["", one.title]
+        name = _name_width((each.test for each in one.tests), width)
+        how = max(cell_len(clean(words)) for words in one.words)
+        for test, words, says in zip(one.tests, one.words, one.says, strict=True):
+            rest = width - name - how - 6
+            lines.append(f"  {fit(words, how)}  {fit_end(test.test, name)}  {fit(says, max(10, rest))}".rstrip())
+    return lines
 
 
 def _name_width(tests: Iterable[str], width: int) -> int:
