@@ -15,7 +15,7 @@ import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from selftest_core.config import CONFIG_KEYS, shown_agent_keys
+from selftest_core.config import CONFIG_KEYS, shown_agent_keys, shown_named_keys
 from selftest_core.schema.registry import schema
 from selftest_tui.app.key_tables import all_keys, most_used_keys
 
@@ -33,7 +33,7 @@ SCHEMA = ROOT / "docs" / "schema.json"
 def config_table() -> str:
     """The settings as Markdown: key, default, meaning, environment variable."""
     lines = ["| setting | default | meaning | environment |", "| --- | --- | --- | --- |"]
-    for key in (*CONFIG_KEYS, *shown_agent_keys()):
+    for key in (*CONFIG_KEYS, *shown_agent_keys(), *shown_named_keys()):
         lines.append(f"| `{key.name}` | `{key.default_text}` | {key.help} | `{key.environment_name}` |")
     return "\n".join(lines) + "\n"
 

@@ -17,7 +17,7 @@ from selftest_core.frozen import dataclass
 from selftest_core.paths import config_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
 
@@ -153,6 +153,22 @@ _OF_AGENT = {key.name: key for key in AGENT_KEYS}
 _AGENT_TYPE = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 
 
+_NAMED = {
+    "keys": Key(
+        "keys.ACTION", "keys", (),
+        "other keys for an action of the screens, by its name in docs/keys.md: one, a list, or \"\" for none; "
+        "keys.SCREEN.ACTION for one screen alone (fleet, run, start, review, replay, tutorial, search)",
+    ),
+}  # fmt: skip
+"""Tables whose settings the user names, each with the setting that stands for all of its."""
+_NAME_IN_TABLE = {"keys": re.compile(r"([a-z]+\.)?[a-z_0-9]+")}
+
+
+def shown_named_keys() -> tuple[Key, ...]:
+    """List the settings that the user names, for help and docs."""
+    return tuple(_NAMED.values())
+
+
 def shown_agent_keys() -> tuple[Key, ...]:
     """List the settings of agent types by their full names, for help and docs; TYPE stands for any type."""
     types = ("TYPE", *dict.fromkeys(one for key in AGENT_KEYS for one in key.types))
@@ -170,7 +186,10 @@ def _default(name: str) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """All settings; `CONFIG_KEYS` explains each. `sources`: key → where it was set; missing: it has its default."""
+    """All settings; `CONFIG_KEYS` explains each. `sources`: key → where it was set; missing: it has its default.
+
+    Of a key that the user chose, that is the file with the line.
+    """
 
     theme: str = _default("theme")
     sockets: tuple[str, ...] = _default("sockets")
@@ -216,6 +235,8 @@ class Config:
     publish_trailers: bool = _default("publish_trailers")
     agents: Mapping[str, Value] = field(default_factory=dict)
     """The settings of agent types that were set, by their full names, such as `agents.claude.env`."""
+    keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """The keys that the user chose, by `ACTION` or `SCREEN.ACTION`; () for none. They are checked by who has keys."""
     sources: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     def of_agent(self, agent_type: str, name: str) -> Value:
@@ -234,8 +255,9 @@ def load_config(cwd: Path, environ: Mapping[str, str], overrides: Mapping[str, s
     sources: dict[str, str] = {}
     for path in (_file_of_person(environ), _file_of_project(cwd)):
         if path is not None:
-            for name, value in _read_file(path).items():
-                values[name], sources[name] = value, str(path)
+            for name, (value, where) in _read_file(path).items():
+                values[name] = value
+                sources[name] = where if name.partition(".")[0] in _NAMED else str(path)
     for variable in sorted(environ):
         name = variable.removeprefix(ENVIRONMENT_PREFIX)
         if name == variable or name in _NO_SETTINGS:
@@ -253,13 +275,19 @@ def load_config(cwd: Path, environ: Mapping[str, str], overrides: Mapping[str, s
         values[key.name] = from_text(key, text, f"--set {name}", cwd)
         sources[key.name] = "the command line"
     plain_values = {name: value for name, value in values.items() if name in _BY_NAME}
-    agents = {name: value for name, value in values.items() if name not in _BY_NAME}
-    return Config(**plain_values, agents=agents, sources=sources)  # type: ignore[arg-type]  # parsed by its key's kind
+    tables: dict[str, dict[str, Any]] = {table: {} for table in (AGENT_TABLE, *_NAMED)}
+    for name, value in values.items():
+        table, _, own = name.partition(".")
+        if own:
+            tables[table][name if table == AGENT_TABLE else own] = value
+    return Config(**plain_values, **tables, sources=sources)  # type: ignore[arg-type]  # parsed by its key's kind
 
 
 def find_key(name: str) -> Key | None:
     """Return the setting with this name, None for an unknown one. Those of agent types are `agents.TYPE.KEY`."""
     table, _, rest = name.partition(".")
+    if table in _NAMED:
+        return replace(_NAMED[table], name=name) if _NAME_IN_TABLE[table].fullmatch(rest) else None
     agent_type, _, own = rest.rpartition(".")
     key = _OF_AGENT.get(own)
     if table != AGENT_TABLE or key is None or not _AGENT_TYPE.fullmatch(agent_type):
@@ -311,7 +339,8 @@ def _mentions_us(project: Path) -> bool:
     return re.search(r"^\s*\[\s*tool\s*\.\s*[\"']?selftest-tui[\"']?\s*\]", text, re.MULTILINE) is not None
 
 
-def _read_file(path: Path) -> dict[str, Value]:
+def _read_file(path: Path) -> dict[str, tuple[Value, str]]:
+    """Return the settings of a file, each with its place."""
     import tomllib
 
     try:
@@ -325,19 +354,24 @@ def _read_file(path: Path) -> dict[str, Value]:
         raise ConfigError(f"{path} is not valid TOML", str(error), "Correct the line that the detail names.") from error
     in_project = path.name == "pyproject.toml"
     table = document.get("tool", {}).get("selftest-tui", {}) if in_project else document
-    values: dict[str, Value] = {}
+    values: dict[str, tuple[Value, str]] = {}
     for name, value in _flat(table, path, text, in_table=in_project):
         where = _where(path, text, name, in_table=in_project)
         key = find_key(name)
         if key is None:
             raise _unknown(name, where)
-        values[key.name] = from_toml(key, value, where, path.parent)
+        values[key.name] = from_toml(key, value, where, path.parent), where
     return values
 
 
 def _flat(table: Mapping[str, object], path: Path, text: str, *, in_table: bool) -> list[tuple[str, object]]:
     """List the settings of a file by their full names."""
-    pairs: list[tuple[str, object]] = [(name, value) for name, value in table.items() if name != AGENT_TABLE]
+    pairs: list[tuple[str, object]] = []
+    for name, value in table.items():
+        if name in _NAMED and isinstance(value, dict):
+            pairs += _named(name, value)
+        elif name != AGENT_TABLE:
+            pairs.append((name, value))
     agents = table.get(AGENT_TABLE, {})
     tables = agents.items() if isinstance(agents, dict) else ((AGENT_TABLE, None),)
     for agent_type, settings in tables:
@@ -347,6 +381,15 @@ def _flat(table: Mapping[str, object], path: Path, text: str, *, in_table: bool)
             raise ConfigError(f"{where}: {full} is no table of an agent type", "", "Such as [agents.claude].")
         pairs += [(f"{AGENT_TABLE}.{agent_type}.{name}", value) for name, value in settings.items()]
     return pairs
+
+
+def _named(name: str, table: Mapping[str, object]) -> Iterator[tuple[str, object]]:
+    """List the settings of a table that the user names, and of the tables in it."""
+    for own, value in table.items():
+        if isinstance(value, dict):
+            yield from _named(f"{name}.{own}", value)
+        else:
+            yield f"{name}.{own}", value
 
 
 def _where(path: Path, text: str, name: str, *, in_table: bool) -> str:
@@ -374,9 +417,14 @@ def _unknown(name: str, where: str, *, environment: bool = False) -> ConfigError
 
     agent_type = name.split(".")[1] if name.startswith(f"{AGENT_TABLE}.") and name.count(".") > 1 else ""
     of_type = [f"{AGENT_TABLE}.{agent_type}.{key.name}" for key in AGENT_KEYS]
-    known = [one for one in of_type if find_key(one) is not None] if agent_type else list(_BY_NAME)
+    known = [one for one in of_type if find_key(one) is not None] if agent_type else [*_BY_NAME, *_NAMED]
     near = difflib.get_close_matches(name.lower().replace("-", "_"), known, n=1, cutoff=0.5)
     found = find_key(near[0]) if near else None
+    table = name.partition(".")[0]
+    if table in _NAMED:
+        return ConfigError(
+            f"{where}: there is no setting {name!r}", "", f"[{table}] has settings such as {_NAMED[table].name}."
+        )
     shown = (found.environment_name if environment else found.name) if found is not None else ""
     hint = f"Did you mean {shown}?" if shown else f"The settings are: {', '.join(known)}."
     return ConfigError(f"{where}: there is no setting {name!r}", "", hint)

@@ -19,7 +19,19 @@ ENVIRONMENT_PREFIX = "SELFTEST_TUI_"
 
 type Value = str | bool | int | float | tuple[str, ...] | None
 type Kind = Literal[
-    "text", "choice", "path", "switch", "seconds", "number", "count", "money", "paths", "words", "names", "prices"
+    "text",
+    "choice",
+    "path",
+    "switch",
+    "seconds",
+    "number",
+    "count",
+    "money",
+    "paths",
+    "words",
+    "names",
+    "prices",
+    "keys",
 ]
 
 _WANTED = {
@@ -33,9 +45,10 @@ _WANTED = {
     "paths": "a list of paths",
     "words": "a list of words, or one string of them",
     "names": "a list of names of environment variables",
+    "keys": 'a key such as "X", "ctrl+x" or "f5", a list of keys, or "" for none',
     "prices": "a table of models, each with four prices in USD per million tokens: input, cached, cache write, output",
 }
-_LISTS = frozenset({"paths", "words", "names", "prices"})
+_LISTS = frozenset({"paths", "words", "names", "prices", "keys"})
 _SWITCHES = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -88,7 +101,7 @@ def from_toml(key: Key, value: object, where: str, folder: Path) -> Value:
             return int(_number(key, value, where))
         case ("paths", list()) if all(isinstance(part, str) and part for part in value):
             return tuple(_absolute(part, folder) for part in value)
-        case ("words", list()) if all(isinstance(part, str) for part in value):
+        case ("words" | "keys", list()) if all(isinstance(part, str) for part in value):
             return tuple(value)
         case ("names", list()) if all(isinstance(part, str) for part in value):
             return _names(key, value, where)
@@ -96,7 +109,7 @@ def from_toml(key: Key, value: object, where: str, folder: Path) -> Value:
             return _prices(key, [f"{model}={','.join(map(str, four))}" for model, four in value.items()], where)
         case ("prices", list()) if all(isinstance(part, str) for part in value):
             return _prices(key, value, where)
-        case ("text" | "choice" | "path" | "words" | "money", str()) if key.kind != "money" or not value:
+        case ("text" | "choice" | "path" | "words" | "keys" | "money", str()) if key.kind != "money" or not value:
             return from_text(key, value, where, folder)
     raise wrong(key, f"{value!r}"[:80], f"must be {_wanted(key)}", where)
 
@@ -131,6 +144,8 @@ def from_text(key: Key, text: str, where: str, folder: Path) -> Value:
                 return tuple(_absolute(part, folder) for part in text.split(os.pathsep) if part)
             case "words":
                 return tuple(shlex.split(text))
+            case "keys":
+                return tuple(text.split())
             case "prices":
                 return _prices(key, text.split(), where)
             case "names":

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from textual.pilot import Pilot
 
+    from selftest_core.config import Config
     from selftest_core.fleet.view import FleetView, Row
     from selftest_core.run.plan.offer import Offer
     from selftest_tui.app.app import Begin
@@ -159,6 +160,7 @@ async def driven(
     sockets: Mapping[str, str] | None = None,
     start: tuple[Offer, Begin] | None = None,
     folder: Path = Path("/"),
+    config: Config | None = None,
 ) -> AsyncIterator[Driven]:
     """The app over a view, its first frame on the screen; with `start`, the question before a run on top."""
     made: list[StillWatch] = []
@@ -179,6 +181,7 @@ async def driven(
         clock=lambda: scenes.NOW + (ahead[0].seconds if ahead else 0.0),
         place="acme/api @ main",
         start=start,
+        config=config,
     )
     async with app.run_test(size=size) as pilot:
         one = Driven(app, pilot, made[0])

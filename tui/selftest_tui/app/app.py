@@ -66,7 +66,7 @@ class FleetApp(KeyedApp):
         notify_command: str = "",
         config: Config | None = None,
     ) -> None:
-        super().__init__(environ, theme)
+        super().__init__(environ, theme, config)
         self._config = config
         self.review_error: SelftestError | None = None
         self.way_back = ""
@@ -110,6 +110,7 @@ class FleetApp(KeyedApp):
             self.fleet.say(f"Known are: {known}.", f"No theme is called {self._wanted_theme}", "warning")
         if self.preferences.notice:
             self.fleet.say(self.preferences.notice, "Preferences", "warning")
+        self.tell_of_wrong_keys()
 
     def show_run(self, folder: RunFolder, test: str = "") -> None:
         """Open a run's screen, on a test. It is kept, so that it comes back as it was left."""

@@ -48,7 +48,8 @@ def all_keys() -> str:
 
 
 def _rows(heading: str, keys: Iterable[Key]) -> str:
-    lines = [f"| key | {heading} |", "| --- | --- |", *(f"| `{_markdown(key.shows)}` | {key.help} |" for key in keys)]
+    lines = [f"| key | {heading} | name in settings |", "| --- | --- | --- |"]
+    lines += [f"| `{_markdown(key.shows)}` | {key.help} | {f'`{key.action}`' if key.is_free else ''} |" for key in keys]
     return "\n".join(lines) + "\n"
 
 

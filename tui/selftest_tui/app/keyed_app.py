@@ -6,12 +6,19 @@ from typing import TYPE_CHECKING, ClassVar
 
 from selftest_tui.app.colours import ColouredApp
 from selftest_tui.shared import problems
-from selftest_tui.shared.keys import APP, BY_APP_ACTION, bindings_of
+from selftest_tui.shared.keys import APP, BY_APP_ACTION, bindings_of, choose_keys
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from textual.binding import BindingType
 
+    from selftest_core.config import Config
     from selftest_tui.shared.keyed import KeyedScreen
+
+
+MOST_WRONG = 5
+"""Wrong keys that a message names."""
 
 
 class KeyedApp(ColouredApp):
@@ -20,7 +27,27 @@ class KeyedApp(ColouredApp):
     TITLE = "selftest-tui"
     # The palette is opened by a row of the key table, without the priority that would take ctrl+p from an agent.
     ENABLE_COMMAND_PALETTE = False
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings_of(APP)]
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings_of(APP, "app")]
+
+    def __init__(self, environ: Mapping[str, str], theme_setting: str, config: Config | None = None) -> None:
+        super().__init__(environ, theme_setting)
+        self._wrong_keys: tuple[str, ...] = ()
+        if config is not None and config.keys:
+            from selftest_tui.app.rebinding import chosen_keys  # not needed without a choice
+
+            chosen = chosen_keys(config)
+            self._wrong_keys = chosen.wrong
+            choose_keys(chosen.rows)
+            self.set_keymap(chosen.keymap)
+        else:
+            choose_keys({})
+
+    def tell_of_wrong_keys(self) -> None:
+        """Show a message that the settings of keys are wrong, if they are."""
+        if self._wrong_keys:
+            shown, more = self._wrong_keys[:MOST_WRONG], len(self._wrong_keys) - MOST_WRONG
+            says = "\n".join((*shown, *([f"… and {more} more."] if more > 0 else []), "So no key is changed."))
+            self.main_screen.say(says, "The keys of the settings are not used", "warning")
 
     @property
     def main_screen(self) -> KeyedScreen:

@@ -41,7 +41,7 @@ class Actions(Provider):
         if not isinstance(screen, KeyedScreen):
             return
         situation = screen.situation()
-        for key in screen.KEYS.rows:
+        for key in screen.KEYS.now(screen.KEYS.rows):
             if key.topic in LEFT_OUT and not key.line:
                 continue
             why = key.disabled_reason(situation)

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from selftest_core.config import Config
     from selftest_tui.shared.keyed import KeyedScreen
 
 
@@ -27,14 +28,16 @@ class ReplayApp(KeyedApp):
         title: str = "",
         theme: str = "",
         is_ended: bool = False,
+        config: Config | None = None,
     ) -> None:
-        super().__init__(environ, theme)
+        super().__init__(environ, theme, config)
         self.replay = ReplayScreen(path, environ, at=at, title=title, is_ended=is_ended)
 
     def on_mount(self) -> None:
         """Apply the theme, then open the screen."""
         self.apply_theme()
         self.push_screen(self.replay, lambda _: self.exit())
+        self.tell_of_wrong_keys()
 
     @property
     def main_screen(self) -> KeyedScreen:
@@ -43,10 +46,10 @@ class ReplayApp(KeyedApp):
 
 
 def run_replay(
-    path: Path, environ: Mapping[str, str], *, at: float | None, title: str, theme: str, is_ended: bool
+    path: Path, environ: Mapping[str, str], *, at: float | None, title: str, config: Config, is_ended: bool
 ) -> int:
     """Show a recording until the user leaves; return the exit status. `is_ended`: nothing is added to it."""
-    app = ReplayApp(path, environ, at=at, title=title, theme=theme, is_ended=is_ended)
+    app = ReplayApp(path, environ, at=at, title=title, theme=config.theme, is_ended=is_ended, config=config)
     with ending_with_the_terminal():
         app.run()
     return app.return_code or 0

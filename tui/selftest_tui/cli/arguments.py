@@ -100,9 +100,9 @@ class _TopParser(_Parser):
 
     def format_help(self) -> str:
         """Return the help with the settings, which no other use of the parser needs."""
-        from selftest_core.config import CONFIG_KEYS, shown_agent_keys
+        from selftest_core.config import CONFIG_KEYS, shown_agent_keys, shown_named_keys
 
-        keys = (*CONFIG_KEYS, *shown_agent_keys())
+        keys = (*CONFIG_KEYS, *shown_agent_keys(), *shown_named_keys())
         self.epilog = _EPILOG.format(settings="\n".join(_setting_lines(key) for key in keys))
         return super().format_help()
 

@@ -34,7 +34,7 @@ from selftest_tui.fleet.keys import FLEET
 from selftest_tui.fleet.line_painter import BACKGROUNDS, PARTS, LinePainter, Look
 from selftest_tui.fleet.messages import LineVanished, NameChanged
 from selftest_tui.shared.filter import Finder
-from selftest_tui.shared.keys import Where, bindings_of
+from selftest_tui.shared.keys import Where
 from selftest_tui.shared.widgets.cursor_table import HEADING, PREFIX, CursorTable
 from selftest_tui.shared.widgets.table_messages import LineOpened, MarksChanged
 
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 class AgentTable(CursorTable["Line"]):
     """Shows a FleetView as an Arrangement lays it out. Posts the messages of `table_messages`."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings_of(FLEET.of(Where.TABLE))]
+    BINDINGS: ClassVar[list[BindingType]] = FLEET.bindings(Where.TABLE)
     BACKGROUNDS = BACKGROUNDS
     COMPONENT_CLASSES: ClassVar[set[str]] = {f"{PREFIX}{part}" for part in PARTS}
     DEFAULT_CSS = """

@@ -25,7 +25,7 @@ from selftest_tui.fleet.pane.side_pane import SidePane
 from selftest_tui.fleet.pane.typist import TYPING
 from selftest_tui.fleet.status_bar import StatusBar
 from selftest_tui.shared import present, problems
-from selftest_tui.shared.keys import Where, bindings_of
+from selftest_tui.shared.keys import Where
 from selftest_tui.shared.widgets.banner import Banner
 from selftest_tui.shared.widgets.key_bar import KeyBar
 from selftest_tui.shared.widgets.prompt import Prompt
@@ -62,7 +62,7 @@ class FleetScreen(FleetActions):
     """
 
     KEYS = FLEET
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings_of(FLEET.of(Where.SCREEN))]
+    BINDINGS: ClassVar[list[BindingType]] = FLEET.bindings(Where.SCREEN)
     AUTO_FOCUS = "AgentTable"
 
     def __init__(

@@ -21,7 +21,7 @@ from selftest_tui.replay.seek_bar import HERE, HIT, MARK
 from selftest_tui.shared import present
 from selftest_tui.shared.dialogs.help import problems_page
 from selftest_tui.shared.keyed import KeyedScreen
-from selftest_tui.shared.keys import Where, bindings_of
+from selftest_tui.shared.keys import Where
 from selftest_tui.shared.widgets.key_bar import KeyBar
 from selftest_tui.shared.widgets.prompt import Prompt
 
@@ -45,7 +45,7 @@ class ReplayScreen(KeyedScreen):
 
     CSS_PATH = "screen.tcss"
     KEYS = REPLAY
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings_of(REPLAY.of(Where.SCREEN))]
+    BINDINGS: ClassVar[list[BindingType]] = REPLAY.bindings(Where.SCREEN)
     AUTO_FOCUS = "TerminalView"
 
     def __init__(

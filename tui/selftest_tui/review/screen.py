@@ -27,7 +27,7 @@ from selftest_tui.review.table import LineTable
 from selftest_tui.review.words import instead_of_lines, review_problems
 from selftest_tui.shared import present, problems
 from selftest_tui.shared.filter import Finder
-from selftest_tui.shared.keys import Where, bindings_of
+from selftest_tui.shared.keys import Where
 from selftest_tui.shared.widgets.banner import Banner
 from selftest_tui.shared.widgets.key_bar import KeyBar
 from selftest_tui.shared.widgets.prompt import Prompt
@@ -64,7 +64,7 @@ class ReviewScreen(ReviewShaping, ReviewIntegrating):
 
     KEYS = REVIEW
     CSS_PATH = "screen.tcss"
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings_of(REVIEW.of(Where.SCREEN))]
+    BINDINGS: ClassVar[list[BindingType]] = REVIEW.bindings(Where.SCREEN)
     AUTO_FOCUS = "LineTable"
 
     def __init__(

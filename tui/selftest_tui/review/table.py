@@ -15,7 +15,7 @@ from selftest_tui.review import words as review_words
 from selftest_tui.review.keys import REVIEW
 from selftest_tui.review.lines import ReviewGroup, ReviewLine, ReviewLines, ReviewRow, changed_places, key_of
 from selftest_tui.shared import present
-from selftest_tui.shared.keys import Where, bindings_of
+from selftest_tui.shared.keys import Where
 from selftest_tui.shared.widgets.grouped_table import FOLDED, OPEN, GroupedTable
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 class LineTable(GroupedTable[ReviewLine, ReviewLines]):
     """Table of ReviewLines."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings_of(REVIEW.of(Where.TABLE))]
+    BINDINGS: ClassVar[list[BindingType]] = REVIEW.bindings(Where.TABLE)
     DEFAULT_CSS = """
     LineTable > .cursor-table--success { text-style: bold; }
     """

@@ -241,4 +241,5 @@ START = KeyTable(
         Key(("pageup",), "PgUp", "page_up", "page up", "one page up", _BEGIN),
     ),
     APP,
+    "start",
 )  # fmt: skip

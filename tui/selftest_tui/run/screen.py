@@ -25,7 +25,7 @@ from selftest_tui.run.table import RunTable
 from selftest_tui.run.words import run_problems, run_way_back, state_of
 from selftest_tui.shared import present, problems
 from selftest_tui.shared.filter import Finder
-from selftest_tui.shared.keys import Where, bindings_of
+from selftest_tui.shared.keys import Where
 from selftest_tui.shared.widgets.banner import Banner
 from selftest_tui.shared.widgets.key_bar import KeyBar
 from selftest_tui.shared.widgets.prompt import Prompt
@@ -53,7 +53,7 @@ class RunScreen(RunActions):
 
     KEYS = RUN
     CSS_PATH = "screen.tcss"
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings_of(RUN.of(Where.SCREEN))]
+    BINDINGS: ClassVar[list[BindingType]] = RUN.bindings(Where.SCREEN)
     AUTO_FOCUS = "RunTable"
 
     def __init__(self, folder: RunFolder, fleet: FleetScreen, *, clock: Callable[[], float] = time.time) -> None:

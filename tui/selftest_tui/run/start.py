@@ -22,7 +22,7 @@ from selftest_core.run.plan.plan import COMMANDS, NOUNS
 from selftest_tui.run.keys import START
 from selftest_tui.shared import present, problems
 from selftest_tui.shared.keyed import KeyedScreen
-from selftest_tui.shared.keys import Where, bindings_of
+from selftest_tui.shared.keys import Where
 from selftest_tui.shared.widgets.key_bar import KeyBar
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class StartScreen(KeyedScreen):
 
     KEYS = START
     CSS_PATH = "start.tcss"
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings_of(START.of(Where.SCREEN))]
+    BINDINGS: ClassVar[list[BindingType]] = START.bindings(Where.SCREEN)
 
     class Begun(Message):
         """The run was started."""

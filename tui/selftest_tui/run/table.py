@@ -16,7 +16,7 @@ from selftest_tui.run import words as run_words
 from selftest_tui.run.keys import RUN
 from selftest_tui.run.lines import RunGroup, RunLine, RunLines, changed_places, how_of, key_of
 from selftest_tui.shared import present
-from selftest_tui.shared.keys import Where, bindings_of
+from selftest_tui.shared.keys import Where
 from selftest_tui.shared.widgets.grouped_table import FOLDED, OPEN, GroupedTable
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ TIMES = "\N{MULTIPLICATION SIGN}"
 class RunTable(GroupedTable[RunLine, RunLines]):
     """Table of RunLines."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings_of(RUN.of(Where.TABLE))]
+    BINDINGS: ClassVar[list[BindingType]] = RUN.bindings(Where.TABLE)
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's own name
         super().__init__(RunLines(), run_columns.COLUMNS, id=id)

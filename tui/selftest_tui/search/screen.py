@@ -23,7 +23,7 @@ from selftest_tui.search.lines import SearchGroup, lay_out
 from selftest_tui.search.pane import SearchPane
 from selftest_tui.search.table import SearchTable
 from selftest_tui.shared import present, problems
-from selftest_tui.shared.keys import Where, bindings_of
+from selftest_tui.shared.keys import Where
 from selftest_tui.shared.widgets.banner import Banner
 from selftest_tui.shared.widgets.key_bar import KeyBar
 from selftest_tui.shared.widgets.prompt import Prompt
@@ -58,7 +58,7 @@ class SearchScreen(SearchActions):
 
     KEYS = SEARCH
     CSS_PATH = "screen.tcss"
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings_of(SEARCH.of(Where.SCREEN))]
+    BINDINGS: ClassVar[list[BindingType]] = SEARCH.bindings(Where.SCREEN)
     AUTO_FOCUS = "SearchTable"
 
     pane: SearchPane

@@ -20,7 +20,7 @@ from selftest_tui.search.lines import (
     marked,
 )
 from selftest_tui.shared import present
-from selftest_tui.shared.keys import Where, bindings_of
+from selftest_tui.shared.keys import Where
 from selftest_tui.shared.widgets.grouped_table import FOLDED, OPEN, GroupedTable
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 class SearchTable(GroupedTable[SearchLine, SearchLines]):
     """Table of SearchLines."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings_of(SEARCH.of(Where.TABLE))]
+    BINDINGS: ClassVar[list[BindingType]] = SEARCH.bindings(Where.TABLE)
 
     def __init__(self) -> None:
         super().__init__(NO_LINES, COLUMNS)

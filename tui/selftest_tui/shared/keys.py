@@ -4,7 +4,8 @@ Each screen has one table. Its bindings, key line, command palette, help, docs/k
 from it. A row has the reason why a key is disabled, so that a disabled key can give it. Rows are grouped and ordered
 as help shows them. `action` is the name under which a screen does it, and under which tests press it: a test fails
 when a row is never pressed. A key runs the same action on all screens; tests/tui/test_key_tables.py has the exceptions.
-The tables themselves are in `fleet.keys`, `run.keys`, … and together in `app.key_tables`.
+The tables themselves are in `fleet.keys`, `run.keys`, … and together in `app.key_tables`. A table has the keys that it
+was written with; `choose_keys` lays the user's own over all tables, and what is shown to a person is made from `now`.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ from textual.binding import Binding
 from selftest_core.frozen import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
+
+    from textual.binding import BindingType
 
 type Reason = Callable[[Any], str | None]
 """Returns the reason why a key is disabled, given the screen's `situation()`; None if the key works."""
@@ -74,14 +77,51 @@ class Key:
     priority: bool = False
     opens: bool = False
 
+    @property
+    def is_free(self) -> bool:
+        """True if the user may choose other keys for it."""
+        return self.where not in (Where.PROMPT, Where.TYPING) and self.action not in _FIXED
+
+
+_FIXED = ("interrupt", "no_quit")
+"""Actions whose keys are the terminal's or mngr's."""
+
+
+_chosen: dict[str, Mapping[str, Key]] = {}
+"""The rows whose keys the user chose, by table and action. One for the program, as its settings are."""
+
+
+def choose_keys(rows: Mapping[str, Mapping[str, Key]]) -> None:
+    """Show these rows in place of those of the tables, by the name of the table and the action. Empty: none."""
+    _chosen.clear()
+    _chosen.update(rows)
+
 
 @dataclass(frozen=True, slots=True)
 class KeyTable:
-    """All keys of one screen. `screen`: its name, as a heading. `shared`: the rows that other screens have too."""
+    """All keys of one screen. `screen`: its name, as a heading. `shared`: the rows that other screens have too.
+
+    `own`, `shared`, `rows` and what is made of them have the keys of the table; the methods that say so those of now.
+    """
 
     screen: str
     own: tuple[Key, ...]
     shared: tuple[Key, ...]
+    short_name: str = ""
+
+    @property
+    def name(self) -> str:
+        """Its name in settings."""
+        return self.short_name or self.screen.lower()
+
+    def now(self, rows: Iterable[Key]) -> tuple[Key, ...]:
+        """Some of its rows, with the keys that the user chose."""
+        chosen = _chosen.get(self.name)
+        return tuple(chosen.get(key.action, key) for key in rows) if chosen else tuple(rows)
+
+    def shown(self, action: str) -> str:
+        """The first key of an action now, as people write it, for a sentence. Raises KeyError for an unknown one."""
+        return self.now((self.row(action),))[0].shows.partition(" ")[0]
 
     @property
     def rows(self) -> tuple[Key, ...]:
@@ -99,22 +139,27 @@ class KeyTable:
         """The keys that work there, in the table's order."""
         return tuple(key for key in self.rows if key.where is where)
 
+    def bindings(self, where: Where) -> list[BindingType]:
+        """The BINDINGS of its keys there. Their ids, such as `fleet.stop`, are what a keymap of Textual rebinds."""
+        return [*bindings_of(self.of(where), self.name)]
+
     def line(self) -> tuple[tuple[Key, ...], tuple[Key, ...]]:
-        """The keys of the bottom line, the most wanted first: those of the screen (left), and of the app (right)."""
-        wanted = sorted((key for key in self.rows if key.line), key=lambda key: key.line)
+        """The keys of the bottom line now, the most wanted first: of the screen (left), and of the app (right)."""
+        wanted = sorted((key for key in self.now(self.rows) if key.line), key=lambda key: key.line)
         return (
             tuple(key for key in wanted if key.where is not Where.APP),
             tuple(key for key in wanted if key.where is Where.APP),
         )
 
     def own_by_topic(self) -> tuple[tuple[str, tuple[Key, ...]], ...]:
-        """Its own rows by topic, in their order."""
-        topics = dict.fromkeys(key.topic for key in self.own)
-        return tuple((str(topic), tuple(key for key in self.own if key.topic == topic)) for topic in topics)
+        """Its own rows by topic, in their order, with the keys of now."""
+        own = self.now(self.own)
+        topics = dict.fromkeys(key.topic for key in own)
+        return tuple((str(topic), tuple(key for key in own if key.topic == topic)) for topic in topics)
 
 
-def bindings_of(rows: Iterable[Key]) -> list[Binding]:
-    """The BINDINGS of a widget, a screen or the app for these rows.
+def bindings_of(rows: Iterable[Key], table: str = "") -> list[Binding]:
+    """The BINDINGS of a widget, a screen or the app for these rows. `table`: its name, where keys can be rebound.
 
     Every key runs one action, `press`, with the name of its row: so one place checks whether the key is disabled.
     """
@@ -126,6 +171,7 @@ def bindings_of(rows: Iterable[Key]) -> list[Binding]:
             show=False,
             priority=key.priority,
             tooltip=key.help,
+            id=f"{table}.{key.action}" if table and key.is_free else None,
         )
         for key in rows
         for name in key.keys

@@ -15,7 +15,7 @@ from textual.content import Content
 
 from selftest_core.fleet.view import Problem
 from selftest_tui.shared import present, problems
-from selftest_tui.shared.keys import Where, bindings_of
+from selftest_tui.shared.keys import Where
 from selftest_tui.shared.widgets.banner import Banner
 from selftest_tui.shared.widgets.key_bar import KeyBar
 from selftest_tui.shared.widgets.prompt import Prompt
@@ -51,7 +51,7 @@ class TutorialScreen(TutorialActions):
 
     CSS_PATH = "screen.tcss"
     KEYS = TUTORIAL
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings_of(TUTORIAL.of(Where.SCREEN))]
+    BINDINGS: ClassVar[list[BindingType]] = TUTORIAL.bindings(Where.SCREEN)
     AUTO_FOCUS = "TutorialTable"
 
     pane: TutorialDetails

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from selftest_tui.shared.keys import Where, bindings_of
+from selftest_tui.shared.keys import Where
 from selftest_tui.shared.widgets.cursor_table import PREFIX, CursorTable
 from selftest_tui.shared.widgets.table_messages import LineOpened
 from selftest_tui.tutorial.keys import TUTORIAL
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 class TutorialTable(CursorTable["Line"]):
     """Table of the lines that `tutorial.view.lay_out` makes. Posts CursorMoved and LineOpened."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings_of(TUTORIAL.of(Where.TABLE))]
+    BINDINGS: ClassVar[list[BindingType]] = TUTORIAL.bindings(Where.TABLE)
     COMPONENT_CLASSES: ClassVar[set[str]] = {f"{PREFIX}{part}" for part in PARTS}
     DEFAULT_CSS = """
     TutorialTable {

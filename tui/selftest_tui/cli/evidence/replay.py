@@ -57,7 +57,7 @@ def replay(call: Call) -> int:
 
     at = None if arguments.at is None else _moment(arguments.at, None)
     read_cast(path)  # a damaged file is reported here, not on a screen
-    return run_replay(path, environ, at=at, title=title, theme=call.config.theme, is_ended=is_ended)
+    return run_replay(path, environ, at=at, title=title, config=call.config, is_ended=is_ended)
 
 
 def _print(arguments: argparse.Namespace, environ: Mapping[str, str], path: Path, title: str) -> int:

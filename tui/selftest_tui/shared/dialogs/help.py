@@ -154,7 +154,7 @@ def help_page(
         sections.append(Section("The filter ( / )", tuple(filter_forms)))
     if symbols:
         sections.append(Section("Symbols", tuple(symbols)))
-    sections.append(Section("On other screens too", tuple((key.shows, key.help) for key in table.shared)))
+    sections.append(Section("On other screens too", tuple((key.shows, key.help) for key in table.now(table.shared))))
     return Page(f"keys · {table.screen.lower()}", sections)
 
 

@@ -44,8 +44,8 @@ PREFIX = "cursor-table--"
 """Prefix of the names of the styles of a table's parts."""
 
 
-class CursorTable[L](ScrollView, can_focus=True):
-    """Shows `lines`. Posts CursorMoved."""
+class CursorTable[L](ScrollView, can_focus=True, inherit_bindings=False):
+    """Shows `lines`. Posts CursorMoved. Without Textual's own keys: one that the user freed must do nothing."""
 
     BACKGROUNDS: ClassVar[tuple[str, ...]] = ("base", "cursor", "cursor-blurred")
     """Parts whose background counts too; of the other parts only the foreground does."""
