@@ -7,12 +7,13 @@ old key what nobody expects there. Loaded only where keys are chosen.
 from __future__ import annotations
 
 import re
+import string
 from collections import defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from textual.binding import Binding
-from textual.keys import Keys, key_to_character
+from textual.keys import Keys
 
 from selftest_core.frozen import dataclass
 from selftest_tui.app.key_tables import TABLES
@@ -93,10 +94,13 @@ def key_named(text: str) -> str:
     if len(name) == 2 and name[0] == "^":
         name = f"ctrl+{name[1]}"
     name = _OTHER_NAMES.get(name, name)
-    before, plus, last = name.rpartition("+")
-    if len(last) != 1:
+    if (len(name) > 1 and name[-2] != "+") or not name.strip():
         return name
-    return f"{before}{plus}{next(iter(Binding.make_bindings([Binding(last, 'press')]))).key}" if last.strip() else name
+    return name[:-1] + next(iter(Binding.make_bindings([Binding(name[-1], "press")]))).key
+
+
+_PUNCTUATION = {key_named(character): character for character in string.punctuation}
+"""Characters by Textual's names of their keys."""
 
 
 def shown(keys: tuple[str, ...]) -> str:
@@ -120,7 +124,7 @@ def _why_not(text: str, key: str) -> str:
         return f"{text} cannot be chosen: it {_FIXED[key]}."
     if key in _SAME:
         return f"{text} cannot be chosen: a terminal sends {_SAME[key]} for it."
-    is_known = key in _KNOWN or len(key) == 1 or _ALT.fullmatch(key) or key_to_character(key) is not None
+    is_known = key in _KNOWN or len(key) == 1 or _ALT.fullmatch(key) or key in _PUNCTUATION
     return "" if is_known else f'there is no key "{text}". Such as "X", "?", "ctrl+x", "alt+x", "f5", "enter".'
 
 
