@@ -169,6 +169,8 @@ def _nearest[T](change: Change, values: Mapping[str, T], what: str) -> T | None:
 
     Raises UsageError for two different values.
     """
+    if not values:
+        return None
     for oids in change.names:
         found = [oid for oid in oids if oid in values]
         for other in found[1:]:
@@ -200,6 +202,9 @@ def choose_in_rows(
     reverted = {oid for oid, words in found.items() if words == {Decision.REVERT}}
     row_of: dict[str, Row] = {}
     for row in choose_rows(plan.changes, plan.rows, choices, kept, reverted, is_strict=is_strict):
+        if row.members == (row.chosen,) and [one.oid for one in parts[row.chosen]] == [row.chosen]:
+            row_of[row.chosen] = row  # most rows, on each decision
+            continue
         first, *rest = (one.oid for one in parts[row.chosen])
         members = [one.oid for oid in row.members for one in parts[oid] if oid != row.chosen or one.oid == first]
         row_of |= dict.fromkeys(members, replace(row, members=tuple(members), chosen=first))
@@ -221,9 +226,10 @@ def settle_decisions(shapes: Shapes, plan: Plan, decisions: Decisions) -> Decisi
     named = {oid: made[0] for oid, made in _named(changes).items()}
     row_of = choose_in_rows(plan, changes, decisions, is_strict=False)
     alternatives = {}
+    of_several = {member for one in plan.rows if len(one.members) > 1 for member in one.members}
     for oid, chosen in decisions.alternatives.items():
-        row, rows = row_of[named[oid].oid], (one for one in plan.rows if one.others)
-        is_alone = not row.others and any(not set(named[oid].original_oids).isdisjoint(one.members) for one in rows)
+        row = row_of[named[oid].oid]
+        is_alone = not row.others and not of_several.isdisjoint(named[oid].original_oids)
         if chosen == APART:
             alternatives[oid] = APART
         elif not is_alone:  # else it was kept beside the chosen one, which takes it out of its row

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from textual.binding import BindingType
 
 
+_MOST_DRAWN = 1_000
+"""Lines that are kept as they were drawn."""
+
+
 class LineTable(GroupedTable[ReviewLine, ReviewLines]):
     """Table of ReviewLines."""
 
@@ -36,6 +40,7 @@ class LineTable(GroupedTable[ReviewLine, ReviewLines]):
         super().__init__(ReviewLines(), review_columns.COLUMNS, id=id)
         self.marked: frozenset[str] = frozenset()
         """The changes that are marked for a squash."""
+        self._drawn: dict[tuple[object, ...], tuple[ReviewRow, Strip]] = {}
 
     @property
     def row(self) -> ReviewRow | None:
@@ -98,8 +103,27 @@ class LineTable(GroupedTable[ReviewLine, ReviewLines]):
         return f"{'#':>{review_columns.COLUMNS.prefix - 2}}  {headings}"
 
     def draw(self, line: ReviewLine, base: Style, width: int) -> Strip:
-        """Draw a group's title or a change."""
-        return self._group(line, base, width) if isinstance(line, ReviewGroup) else self._change(line, base, width)
+        """Draw a group's title or a change, drawn once: scrolling by a line shows fifty that did not change."""
+        if isinstance(line, ReviewGroup):
+            return self._group(line, base, width)
+        key = (line.key, base, width, line.oid in self.marked)
+        before, strip = self._drawn.get(key, (None, None))
+        if strip is None or before is not line:
+            if len(self._drawn) >= _MOST_DRAWN:
+                self._drawn.clear()
+            strip = self._change(line, base, width)
+            self._drawn[key] = line, strip
+        return strip
+
+    def columns_moved(self) -> None:
+        """Paint everything anew."""
+        self._drawn.clear()
+        super().columns_moved()
+
+    def notify_style_update(self) -> None:
+        """Repaint with the colours of another theme."""
+        self._drawn.clear()
+        super().notify_style_update()
 
     def _group(self, group: ReviewGroup, base: Style, width: int) -> Strip:
         decisions = {row.decision for row in group.members}

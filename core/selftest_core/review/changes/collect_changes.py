@@ -7,7 +7,7 @@ the same patch at any place. Nothing is dropped: a change names all its sources.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 from selftest_core.errors import UsageError
@@ -84,6 +84,9 @@ class Change:
     `lines`: the number of lines that it adds and removes. `weakenings`: places where it makes a test easier to pass.
     `is_reworded`: a person wrote the message of `item`. `part`: None for a whole change; the sources of a part are its
     own commits.
+
+    The rest follows from these, and is kept since each decision asks for it many times. `names`: the ids that name the
+    change in decisions: its own, then those of the changes that it is a part of, nearest first. `oids`: all of these.
     """
 
     item: Item
@@ -94,17 +97,14 @@ class Change:
     weakenings: tuple[Weakening, ...] = ()
     is_reworded: bool = False
     part: Part | None = None
+    names: tuple[tuple[str, ...], ...] = field(init=False, repr=False, compare=False)
+    oids: tuple[str, ...] = field(init=False, repr=False, compare=False)
 
-    @property
-    def names(self) -> tuple[tuple[str, ...], ...]:
-        """The ids that name it in decisions: its own, then those of the changes that it is a part of, nearest first."""
+    def __post_init__(self) -> None:
         own = tuple(dict.fromkeys(source.oid for source in self.sources))
-        return (own, *self.part.above) if self.part is not None else (own,)
-
-    @property
-    def oids(self) -> tuple[str, ...]:
-        """All ids that name it in decisions."""
-        return tuple(oid for level in self.names for oid in level)
+        names = (own, *self.part.above) if self.part is not None else (own,)
+        object.__setattr__(self, "names", names)
+        object.__setattr__(self, "oids", tuple(oid for level in names for oid in level))
 
     @property
     def original_oids(self) -> tuple[str, ...]:

@@ -103,6 +103,7 @@ def choose_rows(
     apart = {oid for oid, chosen in choices if chosen == APART}
     wished = [(oid, chosen) for oid, chosen in choices if chosen != APART]
     ids = {row.members[0]: row.id for row in rows}
+    single = {row.chosen: row for row in rows if len(row.members) == 1}
     best = {row.chosen for row in rows}
     groups = {oid: [oid] for oid in by_oid}
     for row in rows:
@@ -124,6 +125,9 @@ def choose_rows(
         if not is_apart:
             wishes[id(group)] = chosen
     for group in {id(one): one for one in groups.values()}.values():
+        if len(group) == 1:
+            yield single.get(group[0]) or Row(ids.get(group[0], group[0]), (group[0],), group[0])
+            continue
         left = [oid for oid in group if oid in kept] or [oid for oid in group if oid not in reverted] or group
         chosen = wishes.get(id(group)) or default_choice(
             [by_oid[oid] for oid in left if oid in best] or [by_oid[oid] for oid in left]
