@@ -63,6 +63,14 @@ CONFIG_KEYS = (
     Key("usd_per_agent", "money", None, "estimated cost of an agent, where nothing is metered; empty: unknown"),
     Key("budget_usd", "money", None, "a run launches no more agents once their cost reaches this; empty: no limit"),
     Key(
+        "budget_day_usd", "money", None,
+        "as budget_usd, for all agents that runs of this repository launched since midnight; empty: no limit",
+    ),
+    Key(
+        "budget_day_tokens", "count", 0,
+        "as budget_day_usd, in tokens, those read from the cache included; 0: no limit", 0,
+    ),
+    Key(
         "prices", "prices", (),
         "prices of models that override the known ones: a table of model → USD per million tokens of input, cached "
         "input, cache write, output; as one text: model=4,0.2,5,20 …",
@@ -75,6 +83,12 @@ CONFIG_KEYS = (
         "skip_while_open", "switch", True,
         "a scheduled run (run --batch --scheduled) is skipped while an earlier pull request is open; gh is asked",
     ),
+    Key("cluster_alike", "count", 5, "failures with one cause that count as many, among the last cluster_window", 1),
+    Key("cluster_window", "count", 10, "ended tests that are searched for many failures with one cause", 1),
+    Key("launch_retries", "count", 2, "new launches of a test after one that failed", 0),
+    Key("lost_retries", "count", 1, "new agents of a test after one whose host is gone", 0),
+    Key("retry_pause", "seconds", 5.0, "seconds before a test's next agent; doubled with each launch that failed", 0.1),
+    Key("longest_retry_pause", "seconds", 60.0, "maximum of those seconds", 0.1),
     Key("smoke", "switch", True, "launch one agent with a tiny prompt before a run's others, on each provider"),
     Key(
         "load_mngr_once", "switch", True,
@@ -213,9 +227,17 @@ class Config:
     timeout: float = _default("timeout")
     usd_per_agent: float | None = _default("usd_per_agent")
     budget_usd: float | None = _default("budget_usd")
+    budget_day_usd: float | None = _default("budget_day_usd")
+    budget_day_tokens: int = _default("budget_day_tokens")
     prices: tuple[str, ...] = _default("prices")
     on_cluster: OnCluster = _default("on_cluster")
     skip_while_open: bool = _default("skip_while_open")
+    cluster_alike: int = _default("cluster_alike")
+    cluster_window: int = _default("cluster_window")
+    launch_retries: int = _default("launch_retries")
+    lost_retries: int = _default("lost_retries")
+    retry_pause: float = _default("retry_pause")
+    longest_retry_pause: float = _default("longest_retry_pause")
     smoke: bool = _default("smoke")
     load_mngr_once: bool = _default("load_mngr_once")
     record: bool = _default("record")

@@ -9,6 +9,7 @@ from pydantic import Field
 from selftest_core.schema.model import Line, Shape, Text
 
 if TYPE_CHECKING:
+    from selftest_core.run.plan.estimates import DayEstimate
     from selftest_core.run.plan.offer import Offer
 
 
@@ -42,6 +43,24 @@ class TimeItem(Shape):
     basis: Text
 
 
+class DayItem(Shape):
+    """The budgets of a day, for all runs of the repository, and what was used of them since midnight."""
+
+    budget_usd: float | None
+    budget_tokens: int | None
+    spent_usd: float
+    spent_tokens: int
+    runs: int = Field(description="Number of runs that launched an agent since midnight.")
+    affordable: int | None = Field(
+        description="Number of agents that the rest pays for, null where the cost of one is unknown."
+    )
+    runs_a_day: float | None = Field(
+        description="How often the budgets of a whole day pay for such a run, null where the cost is unknown."
+    )
+    used_up: bool = Field(description="No agent may be launched any more today.")
+    problems: list[Text] = Field(description="Runs whose usage does not count, and why.")
+
+
 class MoneyItem(Shape):
     """Estimated USD. `affordable`: number of agents that the budget pays for, null without a budget."""
 
@@ -49,6 +68,22 @@ class MoneyItem(Shape):
     basis: Text
     budget_usd: float | None
     affordable: int | None
+    day: DayItem | None = Field(None, description="The budgets of the day, null without one.")
+
+
+class RetryItem(Shape):
+    """Limits of retries, and of failures with one cause. `pause`, `longest_pause`: seconds before a test's next agent.
+
+    `launches`: new launches after one that failed; `lost`: new agents after one whose host is gone. Launching pauses
+    where `alike` of the last `window` ended tests failed with one cause.
+    """
+
+    launches: int
+    lost: int
+    pause: float
+    longest_pause: float
+    alike: int
+    window: int
 
 
 class DiskItem(Shape):
@@ -104,6 +139,7 @@ class OfferDocument(Shape):
     launch_rate: float
     timeout: float
     on_cluster: Literal["ask", "pause", "go"]
+    retries: RetryItem | None = Field(None, description="Limits of retries and of failures with one cause.")
     time: TimeItem
     money: MoneyItem
     disk: DiskItem
@@ -119,6 +155,16 @@ class OfferLine(Line, OfferDocument):
 
 
 _ISOLATION: dict[str, Literal["bubblewrap", "none"]] = {"bubblewrap": "bubblewrap", "none": "none"}
+
+
+def _day_item(day: DayEstimate | None) -> DayItem | None:
+    if day is None:
+        return None
+    return DayItem(
+        budget_usd=day.budget_usd, budget_tokens=day.budget_tokens or None, spent_usd=day.spent.usd,
+        spent_tokens=day.spent.tokens, runs=day.spent.runs, affordable=day.affordable, runs_a_day=day.runs_a_day,
+        used_up=day.is_used_up, problems=list(day.spent.problems),
+    )  # fmt: skip
 
 
 def offer_document(offer: Offer) -> OfferDocument:
@@ -150,9 +196,21 @@ def offer_document(offer: Offer) -> OfferDocument:
         launch_rate=plan.launch_rate,
         timeout=plan.timeout,
         on_cluster=plan.on_cluster,
+        retries=RetryItem(
+            launches=plan.launch_retries,
+            lost=plan.lost_retries,
+            pause=plan.retry_pause,
+            longest_pause=plan.longest_retry_pause,
+            alike=plan.cluster_alike,
+            window=plan.cluster_window,
+        ),
         time=TimeItem(seconds=estimates.seconds, longest=estimates.longest, basis=estimates.time_basis),
         money=MoneyItem(
-            usd=estimates.usd, basis=estimates.usd_basis, budget_usd=plan.budget_usd, affordable=estimates.affordable
+            usd=estimates.usd,
+            basis=estimates.usd_basis,
+            budget_usd=plan.budget_usd,
+            affordable=estimates.affordable,
+            day=_day_item(estimates.day),
         ),
         disk=DiskItem(here=estimates.disk, each=estimates.disk_each, basis=estimates.disk_basis, free=offer.free),
         leaves=[LeavesItem(what=one.what, to=one.to) for one in estimates.leaves],

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
+    from selftest_core.run.budget.ledger import DayLedger
     from selftest_core.run.conduct.notifier import Notifier
     from selftest_core.run.meter import RunMeter
     from selftest_core.run.outcome.claims import ClaimVerifier
@@ -109,6 +110,7 @@ class Rehearsal:
     meter: RunMeter | None = None
     claims: ClaimVerifier | None = None
     gate: Gate | None = None
+    day: DayLedger | None = None
     clock: SimulatedClock = field(default_factory=SimulatedClock)
     crew: type[SimulatedCrew] = SimulatedCrew
     bundles: type[SimulatedBundles] = SimulatedBundles
@@ -136,7 +138,7 @@ class Rehearsal:
             conductor = Conductor(
                 self.plan, self.ledger, crew, self.folder, self.bundles(),
                 clock=clock, policy=self.policy, on_change=on_change, notifier=self.notifier,
-                meter=self.meter, claims=self.claims, gate=self.gate,
+                meter=self.meter, claims=self.claims, gate=self.gate, ledger=self.day,
             )  # fmt: skip
             conducting = asyncio.ensure_future(conductor.run())
             try:

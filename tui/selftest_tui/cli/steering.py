@@ -7,7 +7,6 @@ conducts in this process. `answer` does the same where no conductor works on the
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import sys
 import time
 from pathlib import Path
@@ -346,6 +345,9 @@ def _policy(config: Config) -> Policy | None:
     """Return the policy of a resumed run: a budget that is set now replaces the plan's, which may be used up."""
     from selftest_core.run.conduct.policy import Policy
 
-    if config.budget_usd is None:
-        return None
-    return dataclasses.replace(Policy(), budget_usd=config.budget_usd)
+    policy = Policy(
+        budget_usd=config.budget_usd,
+        budget_day_usd=config.budget_day_usd,
+        budget_day_tokens=config.budget_day_tokens,
+    )
+    return None if policy == Policy() else policy

@@ -11,7 +11,6 @@ from selftest_core.run.events import Phase
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from selftest_core.run.conduct.policy import Policy
     from selftest_core.run.fold import Run, RunRow
 
 
@@ -33,14 +32,14 @@ def run_clusters(run: Run) -> tuple[Cluster, ...]:
     return cluster(_failures(run.rows.values()))
 
 
-def find_shared_cause(run: Run, policy: Policy) -> SharedCause | None:
+def find_shared_cause(run: Run) -> SharedCause | None:
     """Find the cluster among the last tests that should pause launching now; None without one."""
     if run.paused or run.plan.on_cluster == "go" or not any(r.phase is Phase.WAITING for r in run.rows.values()):
         return None
-    last = [run.rows[name] for name in run.order[-policy.cluster_window :]]
+    last = [run.rows[name] for name in run.order[-run.plan.cluster_window :]]
     for found in cluster(_failures(last)):
         key = cluster_key(found.stage, found.signature)
-        if len(found.tests) >= policy.cluster_alike and key not in run.accepted:
+        if len(found.tests) >= run.plan.cluster_alike and key not in run.accepted:
             count = f"{len(found.tests)} of the last {len(last)}"
             return SharedCause(key, f"{count} failed with the same error: {found.signature[:200]}")
     return None

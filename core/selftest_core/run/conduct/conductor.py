@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from selftest_core.journal import Entry
+    from selftest_core.run.budget.ledger import DayLedger
     from selftest_core.run.clock import Clock
     from selftest_core.run.conduct.context import RunJournal
     from selftest_core.run.conduct.notifier import Notification, Notifier
@@ -67,6 +68,9 @@ REMINDER = (
 )
 _METER_SECONDS = 5.0
 """Between two readings of the running agents' usage."""
+READING_LEDGER = "reading what other runs used today"
+_LEDGER_SECONDS = 30.0
+"""Between two readings of what other runs used today. Midnight may pass meanwhile, too."""
 
 
 class Conductor:
@@ -88,18 +92,20 @@ class Conductor:
         claims: ClaimVerifier | None = None,
         gate: Gate | None = None,
         reporter: Reporter | None = None,
+        ledger: DayLedger | None = None,
     ) -> None:
         """`on_change` is called in the event loop after each journal line, with the run after it.
 
         `notifier`: notifies the user when the run pauses by itself and when an agent needs the user. `meter`: reads the
         agents' usage; without one nothing is metered. `claims`: verifies claims; without one none is. `gate`:
         judges the work of agents that are no testers. `reporter`: writes the report; `write_last_report` closes it.
+        `ledger`: of the repository's other runs; without one the budgets of a day do not count.
         """
         self._on_change = on_change
         self._clock = clock or WallClock()
         self._policy = policy or Policy()
         self._context = context = Context(
-            plan, journal, crew, folder, bundles, self._clock, self._policy, self._handle_change, meter
+            plan, journal, crew, folder, bundles, self._clock, self._policy, self._handle_change, meter, ledger
         )
         self._tasks = context.tasks
         self._stopper = Stopper(crew, self._policy, self._clock, context.meter_rows)
@@ -115,6 +121,7 @@ class Conductor:
         self._before = context.run
         self._is_metering = False
         self._metered_at = -_METER_SECONDS
+        self._read_ledger_at = -_LEDGER_SECONDS
 
     @property
     def run_now(self) -> Run:
@@ -141,17 +148,22 @@ class Conductor:
                     self._context.note(Event.LEFT, why=why)
 
     async def _smoke_agents_pass(self) -> bool:
+        if self._ask_budgets() is Affordable.NO:
+            return True  # the launcher pauses the run
         has_passed = await self._smoke_agents.run()
         self._handle_failures()
         return has_passed or self.run_now.is_halted
 
     def _resume(self) -> None:
         """Resume a run that paused for a budget which has grown; pause one whose tests share a cause of failure."""
-        is_affordable = affordable(self.run_now, self._policy) is Affordable.YES
-        if self.run_now.paused_by == "budget" and is_affordable:
+        if self.run_now.paused_by == "budget" and self._ask_budgets() is Affordable.YES:
             self._context.note(Event.RESUMED)
         # The last conductor may have been killed between the last failure and the line that pauses the run.
         self._finisher.pause_on_shared_cause()
+
+    def _ask_budgets(self) -> Affordable:
+        context = self._context
+        return affordable(context.run, self._policy, others=context.others_today)
 
     async def _loop(self) -> str:
         while True:
@@ -161,6 +173,7 @@ class Conductor:
             for row in tuple(self.run_now.rows.values()):
                 if row.name not in self._tasks.busy:
                     self._errors.attempt("deciding the next step", partial(self._consider, row), row.name)
+            self._errors.attempt(READING_LEDGER, self._read_ledger)
             self._errors.attempt("launching", self._launcher.launch)
             self._errors.attempt("stopping agents", self._stop_agents)
             self._errors.attempt("verifying claims", self._finisher.verify_claims)
@@ -276,6 +289,12 @@ class Conductor:
         self._is_metering, self._metered_at = True, elapsed
         rows = [row for row in self.run_now.rows.values() if row.phase in RUNNING]
         self._tasks.start(self._meter(rows), METERING)
+
+    def _read_ledger(self) -> None:
+        elapsed = self._clock.elapsed()
+        if elapsed >= self._read_ledger_at + _LEDGER_SECONDS:
+            self._read_ledger_at = elapsed
+            self._context.read_ledger()
 
     def _write_report(self) -> None:
         run = self.run_now

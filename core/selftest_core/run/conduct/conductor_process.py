@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 from selftest_core.config import ENVIRONMENT_PREFIX, load_config
 from selftest_core.errors import RefusedError, SelftestError, UsageError
 from selftest_core.journal import Journal
+from selftest_core.run.budget.ledger import DayLedger
 from selftest_core.run.clock import WallClock
 from selftest_core.run.conduct.conductor import Conductor
 from selftest_core.run.conduct.notifier import CommandNotifier
@@ -120,6 +121,7 @@ async def conduct(
             notifier=CommandNotifier(plan.run, repository, config.on_pause_command, environ),
             meter=RunMeter(environ, config.prices), claims=claims, gate=gate,
             reporter=None if make_reporter is None else make_reporter(folder, environ),
+            ledger=_ledger(plan, policy or Policy()),
         )  # fmt: skip
         if on_begin is not None:
             on_begin(conductor.run_now)
@@ -139,6 +141,19 @@ async def conduct(
                 await asyncio.to_thread(remove_trust, folder, conductor.run_now, environ)
             # Again: an `mngr rsync` that a killed conductor started may have made its folder anew.
             folder.clear_temporary()
+
+
+def _ledger(plan: RunPlan, policy: Policy) -> DayLedger | None:
+    """Return the ledger of the repository's other runs where the day has a budget."""
+    limits = (
+        plan.budget_day_usd,
+        policy.budget_day_usd,
+        plan.budget_day_tokens or None,
+        policy.budget_day_tokens or None,
+    )
+    if all(limit is None for limit in limits):
+        return None
+    return DayLedger(Path(plan.repository), without=plan.run)
 
 
 def _with_recorder(

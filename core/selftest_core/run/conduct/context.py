@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 
     from selftest_core.journal import Entry
+    from selftest_core.run.budget.day import DaySpent
+    from selftest_core.run.budget.ledger import DayLedger
     from selftest_core.run.clock import Clock
     from selftest_core.run.conduct.policy import Policy
     from selftest_core.run.crew.crew import Crew
@@ -115,6 +117,7 @@ class Context:
 
     `on_change`: called after each journal line. `asked_to_stop`: tests that a user wants stopped. `changed_at`: when
     a line about a test was last written, in `Clock.elapsed` seconds. `run`: the fold of the journal so far.
+    `others_today`: what other runs used on this day, as `ledger` last read it; None where the day has no budget.
     """
 
     plan: RunPlan
@@ -126,14 +129,17 @@ class Context:
     policy: Policy
     on_change: Callable[[Run, Entry], None]
     meter: RunMeter | None = None
+    ledger: DayLedger | None = None
     tasks: Tasks = field(default_factory=Tasks)
     asked_to_stop: set[str] = field(default_factory=set)
     changed_at: dict[str, float] = field(default_factory=dict)
     run: Run = field(init=False)
+    others_today: DaySpent | None = None
     _paused_until: dict[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.run = fold(self.plan, self.journal.entries)
+        self.read_ledger()
 
     def note(self, event: Event, **fields: Any) -> None:
         """Write a line about the run. Raises JournalError."""
@@ -159,6 +165,11 @@ class Context:
         if usage is None or usage == row.usage or (row.phase, Event.METERED) not in NEXT:
             return row
         return self.note_row(Event.METERED, row, usage=as_fields(usage))
+
+    def read_ledger(self) -> None:
+        """Read what other runs used on this day. Few journals change meanwhile, so it is done in the event loop."""
+        if self.ledger is not None:
+            self.others_today = self.ledger.read(self.clock.now())
 
     async def meter_rows(self, rows: Iterable[RunRow]) -> None:
         """Read the usage of these tests' agents. An error is reported and fails nothing else."""

@@ -79,8 +79,8 @@ class Finisher:
     def give_up(self, row: RunRow, end: End, text: str, stage: str = "work") -> None:
         """End a test whose agent cannot be reached, or retry it with another agent where the policy allows."""
         context = self._context
-        if end is End.LOST and row.retried("lost") < context.policy.lost_retries and context.may_retry(row):
-            context.pause(row, context.policy.launch_pause)
+        if end is End.LOST and row.retried("lost") < context.plan.lost_retries and context.may_retry(row):
+            context.pause(row, context.plan.retry_pause)
             row = context.note_usage(row)
             context.note_row(Event.RETRYING, row, reason="lost", text=shorten(text))
         else:
@@ -157,7 +157,7 @@ class Finisher:
 
     def pause_on_shared_cause(self) -> None:
         """Pause the run where many of its last tests failed with the same error."""
-        cause = find_shared_cause(self._context.run, self._context.policy)
+        cause = find_shared_cause(self._context.run)
         if cause is not None:
             self._context.note(Event.PAUSED, reason=cause.text, by="cluster", signature=cause.key)
 

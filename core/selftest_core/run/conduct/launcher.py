@@ -23,7 +23,7 @@ from selftest_core.run.events import Event, Phase
 from selftest_core.run.fetch.fetching import refuse_own_disk
 from selftest_core.run.outcome.ends import End
 from selftest_core.run.plan.prompt import PROMPT_LINE
-from selftest_core.run.spending import Affordable, affordable
+from selftest_core.run.spending import Affordable, affordable, used_up_reason
 
 if TYPE_CHECKING:
     from typing import Any
@@ -81,11 +81,12 @@ class Launcher:
                 return
             if context.is_paused(row):
                 continue
-            match affordable(context.run, context.policy, context.live_usage):
+            match affordable(context.run, context.policy, context.live_usage, context.others_today):
                 case Affordable.WAIT:
                     return
                 case Affordable.NO:
-                    context.note(Event.PAUSED, reason="the budget is used up", by="budget", signature="")
+                    reason = used_up_reason(context.run, context.policy, context.live_usage, context.others_today)
+                    context.note(Event.PAUSED, reason=reason, by="budget", signature="")
                     return
                 case Affordable.YES:
                     pass
@@ -293,8 +294,8 @@ class Launcher:
             return
         self._throttle.note_failure(signature(text), context.clock.elapsed())
         tries = row.retried("launch")
-        if tries < context.policy.launch_retries and context.may_retry(row):
-            context.pause(row, context.policy.launch_pause * 2.0**tries)
+        if tries < context.plan.launch_retries and context.may_retry(row):
+            context.pause(row, min(context.plan.retry_pause * 2.0 ** min(tries, 16), context.plan.longest_retry_pause))
             context.note_row(Event.RETRYING, row, reason="launch", text=shorten(text))
         else:
             self._finisher.end(row, End.LAUNCH, "launch", text)

@@ -37,8 +37,8 @@ class Policy:
     `remind_tries`: sends of a reminder that did not arrive; `prompt_tries`: of a prompt, before another agent is made.
     `limited_many`: so many rate-limited agents, and a third of all, slow the launches. `smoke_deadline`: for a smoke
     agent; `smoke_idle`: of that with its turn ended. `error_tries`: equal unexpected errors before a test is given up.
-    `leave_when_paused`: a paused run ends its conductor, since nobody is there to resume it (batch). `budget_usd`
-    overrides the plan's.
+    `leave_when_paused`: a paused run ends its conductor, since nobody is there to resume it (batch). The budgets
+    override the plan's where they are set.
     """
 
     poll: float = 1.0
@@ -62,8 +62,6 @@ class Policy:
     stop_batch: int = 10
     stops_at_once: int = 2
     stop_tries: int = 3
-    launch_retries: int = 2
-    lost_retries: int = 1
     error_tries: int = 3
     launch_pause: float = 5.0
     longest_launch_interval: float = 60.0
@@ -74,11 +72,11 @@ class Policy:
     lost_after: float = 300.0
     outage_after: float = 900.0
     reminder_patience: float = 120.0
-    cluster_window: int = 10
-    cluster_alike: int = 5
     limited_many: int = 3
     leave_when_paused: bool = False
     budget_usd: float | None = None
+    budget_day_usd: float | None = None
+    budget_day_tokens: int = 0
 
 
 class Action(StrEnum):

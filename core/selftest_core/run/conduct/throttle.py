@@ -66,7 +66,7 @@ class Throttle:
         most = self.policy.creates_at_once
         if not self.refused or run.plan.on_cluster == "go":
             return most
-        return max(1, min(most, self.policy.cluster_alike - self.refused))
+        return max(1, min(most, run.plan.cluster_alike - self.refused))
 
     def note_launch(self, elapsed: float) -> None:
         """Note that a launch begins."""

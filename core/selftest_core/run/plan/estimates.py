@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from selftest_core.run.budget.day import DaySpent
     from selftest_core.run.fold import Run, RunRow
     from selftest_core.run.plan.plan import RunPlan
     from selftest_core.run.plan.source import Size
@@ -43,16 +44,38 @@ MAKING_OTHERS = 6.0
 class Typical:
     """The usual duration and cost of one agent. `basis`: the source of `seconds`, such as `the median of run …`.
 
-    `usd`: metered by earlier runs. `making`: seconds from one launch to the next, measured in the run `making_run`;
-    None if that is unknown.
+    `usd`, `tokens`: metered by earlier runs. `making`: seconds from one launch to the next, measured in the run
+    `making_run`; None if that is unknown.
     """
 
     seconds: float = FIRST_GUESS
     basis: str = "a first guess; no earlier run to measure"
     usd: float | None = None
     usd_basis: str = ""
+    tokens: float | None = None
     making: float | None = None
     making_run: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DayEstimate:
+    """The budgets of the day: what is used of them, and what the rest pays for.
+
+    `spent`: by all runs of the repository since midnight. `affordable`: number of agents that the rest pays for; None
+    if the cost of one is unknown. `runs_a_day`: how often the budgets of a whole day pay for such a run.
+    """
+
+    budget_usd: float | None
+    budget_tokens: int
+    spent: DaySpent
+    affordable: int | None
+    runs_a_day: float | None
+
+    @property
+    def is_used_up(self) -> bool:
+        """True if no agent may be launched any more today."""
+        is_spent = self.budget_usd is not None and self.spent.usd >= self.budget_usd
+        return self.affordable == 0 or is_spent or 0 < self.budget_tokens <= self.spent.tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +91,8 @@ class Estimates:
     """All estimates. `seconds`: the whole run; `longest`: if every agent runs to its timeout. `usd`: all agents, None
     where the cost of one is unknown; `affordable`: number of agents that the budget pays for, None without a budget.
 
-    `disk`: bytes on this machine, `disk_each` on each remote host, None if the size is unknown.
+    `disk`: bytes on this machine, `disk_each` on each remote host, None if the size is unknown. `day`: None where the
+    day has no budget.
     """
 
     tests: int
@@ -82,6 +106,7 @@ class Estimates:
     disk_each: int | None
     disk_basis: str
     leaves: tuple[Leaves, ...]
+    day: DayEstimate | None = None
 
 
 def estimate(
@@ -92,11 +117,12 @@ def estimate(
     tests: int | None = None,
     along: Sequence[str] = (),
     service: str = "",
+    spent: DaySpent | None = None,
 ) -> Estimates:
     """Estimate a run. `size`: of the source at the base; `tests`: number that get an agent, None for all of the plan.
 
     `along`: local files that the agents' command names (`crew.mngr_commands.files_to_upload`). `service`: the service
-    that answers the agents' model requests, empty for the default of their type.
+    that answers the agents' model requests, empty for the default of their type. `spent`: of the day's budgets.
     """
     one = typical or Typical()
     count = len(plan.tests) if tests is None else tests
@@ -118,6 +144,7 @@ def estimate(
         disk_each=disk_each,
         disk_basis=disk_basis,
         leaves=leaving(plan, along, service),
+        day=None if spent is None else _day(plan, count, one, spent),
     )
 
 
@@ -189,6 +216,21 @@ def _money(plan: RunPlan, count: int, one: Typical) -> tuple[float | None, str, 
     return affordable * each, basis, affordable
 
 
+def _day(plan: RunPlan, count: int, one: Typical, spent: DaySpent) -> DayEstimate:
+    each_usd = plan.usd_per_agent if one.usd is None else one.usd
+    limits: list[tuple[float, float, float | None]] = []
+    if plan.budget_day_usd is not None:
+        limits.append((plan.budget_day_usd, spent.usd, each_usd))
+    if plan.budget_day_tokens:
+        limits.append((plan.budget_day_tokens, spent.tokens, one.tokens))
+    pays = [math.floor(max(0.0, budget - used + 1e-9) / each) for budget, used, each in limits if each]
+    fits = [budget / (count * each) for budget, _, each in limits if each and count]
+    return DayEstimate(
+        plan.budget_day_usd, plan.budget_day_tokens, spent,
+        affordable=min(pays, default=None), runs_a_day=min(fits, default=None),
+    )  # fmt: skip
+
+
 def _disk(plan: RunPlan, size: Size, count: int) -> tuple[int | None, int | None, str]:
     if plan.transfer == "worktree":
         # All work trees share the clone's objects.
@@ -231,6 +273,9 @@ def typical(repository: Path, plan: RunPlan) -> Typical | None:
                 basis = f"the median of {len(spans)} agents of run {folder.run}"
                 making = _spacing_of(run)
                 found = Typical(median(spans), basis, making=making, making_run="" if making is None else folder.run)
+            tokens = _tokens(run)
+            if is_alike and tokens and found is not None and found.tokens is None:
+                found = replace(found, tokens=fmean(tokens))
             usd = _metered(run)
             if is_alike and usd and found is not None:
                 basis = f"metered: the average of {len(usd)} agents of run {folder.run}"
@@ -251,11 +296,17 @@ def _metered(run: Run) -> list[float]:
     ]
 
 
+def _tokens(run: Run) -> list[int]:
+    return [row.usage.tokens for row in run.rows.values() if _is_complete(row) and row.usage is not None]
+
+
 def _spans(run: Run) -> list[float]:
+    """List the durations of agents. One that ended before it was launched tells of a clock that jumped."""
     return [
-        max(0.0, row.ended_at - row.launched_at)
+        row.ended_at - row.launched_at
         for row in run.rows.values()
         if _is_complete(row) and row.ended_at is not None and row.launched_at is not None
+        if row.ended_at >= row.launched_at
     ]
 
 

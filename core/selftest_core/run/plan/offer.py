@@ -8,6 +8,7 @@ Names of tests, paths and messages are untrusted: who shows them must sanitize t
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections import Counter
 from typing import TYPE_CHECKING
@@ -209,18 +210,56 @@ def _limits(plan: RunPlan) -> list[str]:
     }[plan.on_cluster]
     return [
         f"{plan.max_running} at once, at most {plan.launch_rate:g} launched per second, {span(plan.timeout)} each",
-        f"when many fail with the same error: {many}",
+        f"when {plan.cluster_alike} of the last {plan.cluster_window} fail with the same error: {many}",
+        f"tries of a launch: {plan.launch_retries + 1}, agents of a test whose host goes: {plan.lost_retries + 1}; "
+        f"{plan.retry_pause:g} s before the next one, doubled each time, {plan.longest_retry_pause:g} s at most",
     ]
 
 
 def _money(offer: Offer) -> list[str]:
     estimates, budget = offer.estimates, offer.plan.budget_usd
     if estimates.usd is None:
-        return [estimates.usd_basis]
+        return [estimates.usd_basis, *_day(estimates)]
     lines = [f"about {dollars(estimates.usd)}", estimates.usd_basis]
     if budget is not None and estimates.affordable == estimates.tests:
         lines.append(f"within the budget of {budget:.2f} USD")
-    return lines
+    return [*lines, *_day(estimates)]
+
+
+def _day(estimates: Estimates) -> list[str]:
+    day = estimates.day
+    if day is None:
+        return []
+    budgets, used = [], []
+    if day.budget_usd is not None:
+        budgets.append(f"{day.budget_usd:.2f} USD")
+        used.append(dollars(day.spent.usd))
+    if day.budget_tokens:
+        budgets.append(f"{day.budget_tokens:,} tokens")
+        used.append(f"{day.spent.tokens:,} tokens")
+    runs = _counted(day.spent.runs, "run")
+    lines = [f"the day's budget: {' and '.join(budgets)}; used since midnight: {' and '.join(used)} by {runs}"]
+    if day.is_used_up:
+        lines.append("it is used up: no agent starts before midnight, unless the setting is raised")
+    elif day.affordable is None:
+        lines.append("how many agents it pays for is unknown: no earlier run was metered")
+    elif day.affordable < estimates.tests:
+        lines.append(
+            f"the rest pays for {day.affordable} of {_counted(estimates.tests, 'agent')}: launching stops then"
+        )
+    else:
+        lines.append(f"the rest pays for {_counted(day.affordable, 'agent')}")
+    if day.runs_a_day is not None:
+        often = (
+            f"{math.floor(day.runs_a_day):,} times"
+            if day.runs_a_day >= 3
+            else "twice"
+            if day.runs_a_day >= 2
+            else "once"
+        )
+        part = f"the budget of {1 / day.runs_a_day:.1f} days" if day.runs_a_day > 0 else "more than any budget of a day"
+        lines.append(f"such a run fits into a day {often}" if day.runs_a_day >= 1 else f"such a run takes {part}")
+    return [*lines, *day.spent.problems]
 
 
 def _disk(offer: Offer) -> list[str]:

@@ -87,6 +87,11 @@ class RunPlan:
     `verify_on_arrival`: how the tests of claims are isolated that are verified here when they arrive (`bubblewrap`,
     `none`); empty: they are not verified. `role`: the work of its agents.
     `tutorial`: the path of the tutorial that they work on, empty for testers.
+    `cluster_alike`: failures with one cause among the last `cluster_window` ended tests that pause launching.
+    `launch_retries`: launches of a test after one that failed; `lost_retries`: agents after one whose host is gone;
+    `retry_pause`: seconds before those, doubled with each launch that failed until `longest_retry_pause`.
+    `budget_day_usd`, `budget_day_tokens`: budgets of all runs of the repository for one day, None and 0 for none.
+    `adapt`: the number of agents at a time adapts, from `start_running` on (0: from `max_running` on).
     """
 
     run: str
@@ -118,6 +123,16 @@ class RunPlan:
     verify_on_arrival: str = ""
     role: Role = "tester"
     tutorial: str = ""
+    cluster_alike: int = 5
+    cluster_window: int = 10
+    launch_retries: int = 2
+    lost_retries: int = 1
+    retry_pause: float = 5.0
+    longest_retry_pause: float = 60.0
+    budget_day_usd: float | None = None
+    budget_day_tokens: int = 0
+    adapt: bool = False
+    start_running: int = 0
 
     @property
     def noun(self) -> str:
@@ -246,6 +261,16 @@ def _count(value: object, where: str) -> int:
     return value
 
 
+def _whole(value: object, where: str) -> int:
+    return 0 if value == 0 and isinstance(value, int) and not isinstance(value, bool) else _count(value, where)
+
+
+def _switch(value: object, where: str) -> bool:
+    if not isinstance(value, bool):
+        raise _unreadable(f"{where} is neither true nor false")
+    return value
+
+
 def _money(value: object, where: str) -> float | None:
     if value is None:
         return None
@@ -297,6 +322,16 @@ _OPTIONAL = (
     "verify_on_arrival",
     "role",
     "tutorial",
+    "cluster_alike",
+    "cluster_window",
+    "launch_retries",
+    "lost_retries",
+    "retry_pause",
+    "longest_retry_pause",
+    "budget_day_usd",
+    "budget_day_tokens",
+    "adapt",
+    "start_running",
 )
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*=[^\n]*")
 _TEST_FIELDS: dict[str, Callable[[object, str], object]] = {
@@ -341,4 +376,14 @@ _PLAN_FIELDS: dict[str, Callable[[object, str], object]] = {
     "verify_on_arrival": _text,
     "role": _one_of(tuple(NOUNS)),
     "tutorial": _text,
+    "cluster_alike": _count,
+    "cluster_window": _count,
+    "launch_retries": _whole,
+    "lost_retries": _whole,
+    "retry_pause": _positive,
+    "longest_retry_pause": _positive,
+    "budget_day_usd": _money,
+    "budget_day_tokens": _whole,
+    "adapt": _switch,
+    "start_running": _whole,
 }

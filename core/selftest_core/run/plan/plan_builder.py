@@ -46,12 +46,22 @@ class Choices:
     transfer: Transfer = _DEFAULTS.transfer
     env_names: tuple[str, ...] = ()
     max_running: int = _DEFAULTS.max_running
+    adapt: bool = False
+    start_running: int = 0
     launch_rate: float = _DEFAULTS.launch_rate
     timeout: float = _DEFAULTS.timeout
     budget_usd: float | None = _DEFAULTS.budget_usd
+    budget_day_usd: float | None = _DEFAULTS.budget_day_usd
+    budget_day_tokens: int = _DEFAULTS.budget_day_tokens
     usd_per_agent: float | None = _DEFAULTS.usd_per_agent
     create_args: tuple[str, ...] = ()
     on_cluster: OnCluster = _DEFAULTS.on_cluster
+    cluster_alike: int = _DEFAULTS.cluster_alike
+    cluster_window: int = _DEFAULTS.cluster_window
+    launch_retries: int = _DEFAULTS.launch_retries
+    lost_retries: int = _DEFAULTS.lost_retries
+    retry_pause: float = _DEFAULTS.retry_pause
+    longest_retry_pause: float = _DEFAULTS.longest_retry_pause
     pytest_args: tuple[str, ...] = ()
     prompt_template: str = ""
     agent_env: tuple[str, ...] = ()
@@ -132,6 +142,16 @@ def make_plan(
         verify_on_arrival=choices.verify_on_arrival,
         role=choices.role,
         tutorial=choices.tutorial,
+        cluster_alike=choices.cluster_alike,
+        cluster_window=choices.cluster_window,
+        launch_retries=choices.launch_retries,
+        lost_retries=choices.lost_retries,
+        retry_pause=choices.retry_pause,
+        longest_retry_pause=choices.longest_retry_pause,
+        budget_day_usd=choices.budget_day_usd,
+        budget_day_tokens=choices.budget_day_tokens,
+        adapt=choices.adapt,
+        start_running=choices.start_running,
     )
     try:
         check_plan(plan)
@@ -191,11 +211,18 @@ def check_choices(choices: Choices, environ: Mapping[str, str]) -> None:
     if missing:
         hint = "Set it, or do not name it with --env."
         raise UsageError(f"Not set here: {', '.join(missing)}", "The agents would start without it.", hint)
-    _check_money(choices.budget_usd, choices.usd_per_agent, is_command=choices.agent_type == COMMAND)
+    if choices.cluster_alike > choices.cluster_window:
+        detail = f"{choices.cluster_alike} of the last {choices.cluster_window} ended tests can never fail alike."
+        raise UsageError("cluster_alike is larger than cluster_window", detail, "Set it to cluster_window or less.")
+    for name, budget in (("--budget-usd", choices.budget_usd), ("budget_day_usd", choices.budget_day_usd)):
+        _check_money(name, budget, choices.usd_per_agent, is_command=choices.agent_type == COMMAND)
+    if choices.budget_day_tokens and choices.agent_type == COMMAND:
+        detail = "Command agents are not metered, so nothing would count towards budget_day_tokens."
+        raise UsageError("A budget of tokens needs agents that are metered", detail, "Set budget_day_usd instead.")
 
 
-def _check_money(budget: float | None, each: float | None, *, is_command: bool) -> None:
-    for name, value in (("--budget-usd", budget), ("usd_per_agent", each)):
+def _check_money(flag: str, budget: float | None, each: float | None, *, is_command: bool) -> None:
+    for name, value in ((flag, budget), ("usd_per_agent", each)):
         if value is not None and (not math.isfinite(value) or value < 0):
             raise UsageError(f"{name} is {value:g}", "", "It must be 0 or more.")
     if budget is None:
@@ -205,7 +232,7 @@ def _check_money(budget: float | None, each: float | None, *, is_command: bool) 
         raise UsageError("A budget needs the cost of an agent", detail, "Set usd_per_agent.")
     if each is not None and budget < each:
         detail = f"One agent is estimated at {each:.2f} USD, and the budget is {budget:.2f} USD."
-        raise UsageError("The budget does not pay for one agent", detail, "Raise --budget-usd.")
+        raise UsageError("The budget does not pay for one agent", detail, f"Raise {flag}.")
 
 
 def _create_args(choices: Choices) -> tuple[tuple[str, ...], str]:

@@ -25,6 +25,7 @@ from selftest_core.errors import ConfigError
 from selftest_core.frozen import dataclass
 from selftest_core.journal import Journal
 from selftest_core.paths import runs_registry
+from selftest_core.run.budget.ledger import DayLedger
 from selftest_core.run.crew.env_filter import inherited_from, withheld
 from selftest_core.run.crew.mngr_commands import files_to_upload
 from selftest_core.run.events import Event
@@ -241,6 +242,14 @@ def _choices(
         prompt_template=_template(config.prompt) if role == "tester" else "",
         role=role,
         tutorial="" if role == "tester" else wanted.tutorial,
+        cluster_alike=config.cluster_alike,
+        cluster_window=config.cluster_window,
+        launch_retries=config.launch_retries,
+        lost_retries=config.lost_retries,
+        retry_pause=config.retry_pause,
+        longest_retry_pause=config.longest_retry_pause,
+        budget_day_usd=config.budget_day_usd,
+        budget_day_tokens=config.budget_day_tokens,
     )
 
 
@@ -292,7 +301,11 @@ def estimates_of(plan: RunPlan, source: Source, environ: Mapping[str, str], *, t
     """Estimate a planned run of which so many tests get an agent."""
     along = files_to_upload(plan.agent_command)
     service = service_of(plan.agent_type, plan.env_names, environ)
-    return estimate(plan, source.size, typical(source.place.top, plan), tests=tests, along=along, service=service)
+    spent = None
+    if plan.budget_day_usd is not None or plan.budget_day_tokens:
+        spent = DayLedger(source.place.top).read(plan.created_at)
+    usual = typical(source.place.top, plan)
+    return estimate(plan, source.size, usual, tests=tests, along=along, service=service, spent=spent)
 
 
 def withheld_variables(plan: RunPlan, environ: Mapping[str, str]) -> tuple[str, ...]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+import pytest
+
 from core.run.rehearsals import POLL, a_rehearsal
 from selftest_core.run.conduct.policy import ASKS, TURN_ENDED, Policy
 from selftest_core.run.events import RUNNING, Event, Phase
@@ -66,6 +68,41 @@ def test_many_that_fail_alike_pause_the_run_until_somebody_says_go(tmp_path: Pat
     rehearsal.folder.add_request(RunRequest(RequestKind.GO))
     assert rehearsal.conduct() == "done"
     assert set(rehearsal.outcomes().values()) == {"crash"}
+
+
+def test_how_many_count_as_many_is_the_plan_s(tmp_path: Path) -> None:
+    policy = Policy(poll=POLL, leave_when_paused=True)
+    roles = [Role.CRASHES, Role.SUCCEEDS, Role.CRASHES, Role.SUCCEEDS, Role.CRASHES, Role.CRASHES, *[Role.CRASHES] * 4]
+    rehearsal = a_rehearsal(
+        tmp_path, roles, policy=policy, on_cluster="pause", max_running=1, cluster_alike=2, cluster_window=2
+    )
+    assert rehearsal.conduct() == "paused"
+    assert rehearsal.run.paused.startswith("2 of the last 2 failed with the same error")
+    assert len(rehearsal.run.order) == 6
+
+
+@pytest.mark.parametrize(("retries", "attempts", "seconds"), [(0, 1, 0.0), (3, 4, 10.0 + 20.0 + 25.0)])
+def test_a_launch_is_tried_as_often_and_as_late_as_the_plan_says(
+    tmp_path: Path, retries: int, attempts: int, seconds: float
+) -> None:
+    rehearsal = a_rehearsal(
+        tmp_path, [Role.FAILS_TO_LAUNCH], launch_retries=retries, retry_pause=10.0, longest_retry_pause=25.0
+    )
+    assert rehearsal.conduct() == "done"
+    assert rehearsal.outcomes() == {"agent-00": "launch"}
+    launching = [entry.at for entry in rehearsal.ledger.entries if entry.event == Event.LAUNCHING]
+    assert len(launching) == attempts
+    assert launching[-1] - launching[0] >= seconds
+
+
+@pytest.mark.parametrize(("retries", "attempts"), [(0, 1), (2, 3)])
+def test_a_test_whose_hosts_go_gets_as_many_agents_as_the_plan_says(
+    tmp_path: Path, retries: int, attempts: int
+) -> None:
+    rehearsal = a_rehearsal(tmp_path, [Role.VANISHES], lost_retries=retries)
+    assert rehearsal.conduct() == "done"
+    assert rehearsal.outcomes() == {"agent-00": "lost"}
+    assert rehearsal.run.rows["agent-00"].attempt == attempts
 
 
 def test_killed_before_it_could_pause_the_next_one_pauses_before_it_makes_another_agent(tmp_path: Path) -> None:

@@ -60,11 +60,11 @@ def test_a_network_that_is_gone_for_ten_minutes_costs_no_agent(tmp_path: Path) -
 
 
 def test_one_silent_host_among_others_is_lost_long_before_a_silent_network(tmp_path: Path) -> None:
-    policy = Policy(poll=POLL, lost_retries=0)
-    alone = a_rehearsal(tmp_path / "alone", [Role.FALLS_SILENT], policy=policy, timeout=3600.0)
+    policy = Policy(poll=POLL)
+    alone = a_rehearsal(tmp_path / "alone", [Role.FALLS_SILENT], policy=policy, timeout=3600.0, lost_retries=0)
     assert alone.conduct() == "done"
     roles = [Role.FALLS_SILENT, Role.HANGS]
-    among = a_rehearsal(tmp_path / "among", roles, policy=policy, timeout=3600.0)
+    among = a_rehearsal(tmp_path / "among", roles, policy=policy, timeout=3600.0, lost_retries=0)
     assert among.conduct() == "done"
     lost = [
         next(entry.at for entry in one.ledger.entries if entry.event == Event.ENDED) - one.ledger.entries[0].at

@@ -104,8 +104,9 @@ def test_killed_anywhere_no_agent_gets_two_prompts(
 ) -> None:
     dice = random.Random(seed)
     roles = [dice.choice((Role.SUCCEEDS, Role.SHOWS_A_DIALOG_ONCE, Role.CRASHES)) for _ in range(2)]
-    policy = Policy(poll=POLL, launch_retries=20)
-    rehearsal = interactive(tmp_path_factory.mktemp("run"), roles, seed=seed, trouble=trouble, policy=policy)
+    rehearsal = interactive(
+        tmp_path_factory.mktemp("run"), roles, seed=seed, trouble=trouble, policy=Policy(poll=POLL), launch_retries=20
+    )
     for kill in kills:
         if isinstance(kill, int):
             rehearsal.conduct(lives=kill)

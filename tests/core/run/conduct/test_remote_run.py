@@ -112,7 +112,7 @@ def test_a_machine_that_dies_costs_its_own_test_alone_which_goes_to_the_other_wh
         base = world.run(["git", "rev-parse", "HEAD"]).stdout.strip()
         plan = a_plan(
             2, is_real=True, repository=str(repository), base=base, timeout=1e9, launch_rate=100.0,
-            provider=f"{stays.place},{goes.place}", env_names=("NAMED",),
+            provider=f"{stays.place},{goes.place}", env_names=("NAMED",), lost_retries=0,
             agent_command=("/bin/sh", str(world.script("agent", AGENT))),
         )  # fmt: skip
         world.extra.update(NAMED="of the person", NOT_NAMED="no business of theirs")
@@ -127,7 +127,7 @@ def test_a_machine_that_dies_costs_its_own_test_alone_which_goes_to_the_other_wh
             why = asyncio.run(
                 Conductor(
                     plan, journal, crew, folder, GitBundles(plan, environ),
-                    clock=clock, policy=Policy(poll=1.0, lost_retries=0, screen_pause=1e6), on_change=story.follow,
+                    clock=clock, policy=Policy(poll=1.0, screen_pause=1e6), on_change=story.follow,
                 ).run()
             )  # fmt: skip
         run = folder.read()

@@ -168,8 +168,8 @@ def test_an_unexpected_error_leaves_no_smoke_agent(method: str, tmp_path: Path) 
 def test_killed_anywhere_it_ends_the_same_and_leaves_no_smoke_agent(
     seed: int, kills: list[float], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    policy = Policy(poll=POLL, launch_retries=20)
-    rehearsal = with_smoke(tmp_path_factory.mktemp("run"), 1, seed=seed, policy=policy)
+    policy = Policy(poll=POLL)
+    rehearsal = with_smoke(tmp_path_factory.mktemp("run"), 1, seed=seed, policy=policy, launch_retries=20)
     for kill in kills:
         if isinstance(kill, int):
             rehearsal.conduct(lives=kill)

@@ -20,6 +20,8 @@ PLAN = RunPlan(
     launch_rate=0.5, timeout=1800.0, budget_usd=10.0, usd_per_agent=None, create_args=("-b", "timeout=2100"),
     on_cluster="ask", pytest_command=("python", "-m", "pytest"), pytest_args=("-x",), tests=(TEST,),
     left_out=("caf\udce9.txt",), created_at=1795253460.5, prompt_template="{{ test }}", warnings=("it is shallow",),
+    cluster_alike=3, cluster_window=4, launch_retries=0, lost_retries=5, retry_pause=0.5, longest_retry_pause=9.0,
+    budget_day_usd=30.0, budget_day_tokens=9_000_000, adapt=True, start_running=7,
 )  # fmt: skip
 
 
@@ -34,6 +36,14 @@ def test_a_plan_without_the_optional_things_is_read() -> None:
     document = plan_json(least)
     del document["prompt_template"], document["warnings"]
     assert plan_from_json(document) == least
+
+
+def test_a_plan_of_an_older_version_keeps_the_limits_of_that_version() -> None:
+    limits = ("cluster_alike", "cluster_window", "launch_retries", "lost_retries", "retry_pause", "longest_retry_pause")
+    newer = (*limits, "budget_day_usd", "budget_day_tokens", "adapt", "start_running")
+    old = plan_from_json({name: value for name, value in plan_json(PLAN).items() if name not in newer})
+    assert [getattr(old, name) for name in limits] == [5, 10, 2, 1, 5.0, 60.0]
+    assert (old.budget_day_usd, old.budget_day_tokens, old.adapt) == (None, 0, False)
 
 
 def changed(**fields: Any) -> Callable[[dict[str, Any]], object]:
@@ -65,6 +75,12 @@ def changed_test(**fields: Any) -> Callable[[dict[str, Any]], object]:
         (changed(transfer="rsync"), "mirror, worktree"),
         (changed(transfer=["mirror"]), "mirror, worktree"),
         (changed(on_cluster="stop"), "ask, pause, go"),
+        (changed(cluster_alike=0), "cluster_alike"),
+        (changed(launch_retries=-1), "launch_retries"),
+        (changed(lost_retries=False), "lost_retries"),
+        (changed(retry_pause=0), "retry_pause is 0"),
+        (changed(budget_day_tokens=1.5), "budget_day_tokens"),
+        (changed(adapt=1), "adapt is neither true nor false"),
         (changed(env_names=["A=1"]), "env_names[0]"),
         (changed(env_names="PATH"), "env_names is no list"),
         (changed(pytest_command=[]), "pytest_command names no program"),
