@@ -17,6 +17,7 @@ EXCEPTIONS = {
     "space": "marks in the fleet; plays in the player",
     "slash": "finds: filters a list, searches a recording",
     "A": "starts an agent: for a test that ended, for a conflict",
+    "C": "compares a run with the one before; in the review, the sides of a conflict",
     "a": "only what needs a person; in the player, without idle stretches",
     "y": "yes: begin a run, keep a change",
     **dict.fromkeys(("n", "N", "Y", "j", "k", "down", "up", "escape"), QUESTION),

@@ -23,7 +23,7 @@ class Section(NamedTuple):
     says: tuple[str, ...]
 
 
-_TITLES = {
+TITLES = {
     "newly_red": "newly red",
     "newly_flaky": "newly flaky",
     "no_result": "without a result now",
@@ -41,7 +41,7 @@ _TITLES = {
 def sections(found: Comparison) -> tuple[Section, ...]:
     """Return the lists of a comparison that have tests."""
     made = []
-    for field, title in _TITLES.items():
+    for field, title in TITLES.items():
         tests: tuple[ComparedTest, ...] = getattr(found, field)
         words = tuple(_words(field, one) for one in tests)
         says = tuple(_says(one.after) if field in ("newly_red", "newly_flaky", "no_result") else "" for one in tests)

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
+from selftest_core.compare.words import TITLES, sections
 from selftest_core.schema.model import Instant, Line, Shape, Text, UsageItem, instant, usage_item
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from selftest_core.compare.comparison import ComparedTest, Comparison, TestThen
+    from selftest_core.compare.comparison import Comparison, TestThen
+    from selftest_core.compare.words import Section
     from selftest_core.run.fold import Run
 
 
@@ -42,6 +42,7 @@ class ComparedTestItem(Shape):
     """A test in both runs. null: the run does not have it, or it has not ended there."""
 
     test: Text
+    change: Text = Field(description="The difference in words, as `succeeded → failed` or `4 min → 12 min`.")
     before: TestThenItem | None
     after: TestThenItem | None
 
@@ -79,13 +80,18 @@ class ComparisonLine(Line, ComparisonDocument):
 
 def comparison_document(found: Comparison) -> ComparisonDocument:
     """Convert a comparison."""
-    return ComparisonDocument(
-        before=_run(found.before), after=_run(found.after), newly_red=_tests(found.newly_red),
-        newly_flaky=_tests(found.newly_flaky), mended=_tests(found.mended), no_result=_tests(found.no_result),
-        slower=_tests(found.slower), dearer=_tests(found.dearer), new=_tests(found.new), gone=_tests(found.gone),
-        only_before=_tests(found.only_before), only_after=_tests(found.only_after), same=found.same,
-        pending=found.pending, problems=list(found.problems),
-    )  # fmt: skip
+    lists: dict[str, list[ComparedTestItem]] = {name: [] for name in TITLES}
+    lists |= {one.field: _tests(one) for one in sections(found)}
+    return ComparisonDocument.model_validate(
+        {
+            "before": _run(found.before),
+            "after": _run(found.after),
+            **lists,
+            "same": found.same,
+            "pending": found.pending,
+            "problems": list(found.problems),
+        }
+    )
 
 
 def _run(run: Run) -> ComparedRun:
@@ -94,8 +100,11 @@ def _run(run: Run) -> ComparedRun:
     )
 
 
-def _tests(tests: Iterable[ComparedTest]) -> list[ComparedTestItem]:
-    return [ComparedTestItem(test=one.test, before=_then(one.before), after=_then(one.after)) for one in tests]
+def _tests(section: Section) -> list[ComparedTestItem]:
+    return [
+        ComparedTestItem(test=one.test, change=words, before=_then(one.before), after=_then(one.after))
+        for one, words in zip(section.tests, section.words, strict=True)
+    ]
 
 
 def _then(one: TestThen | None) -> TestThenItem | None:

@@ -11,6 +11,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from selftest_core.schema.comparison import ComparisonDocument  # noqa: TC001 -- pydantic reads it
 from selftest_core.schema.draft import DraftDocument  # noqa: TC001 -- pydantic reads it
 from selftest_core.schema.model import Instant, Line, Shape, Text, UsageItem
 from selftest_core.schema.review import LeftOutItem, PublishedCommit, ReviewItem, VerificationItem, VerifiedTest
@@ -223,6 +224,9 @@ class ReportDocument(Shape):
     )
     draft: DraftDocument | None = Field(
         None, description="What agents proposed for the tutorial, what was decided, and the findings; null: no draft."
+    )
+    since: ComparisonDocument | None = Field(
+        None, description="The run compared with the run before it; null while it goes on, and without a run before."
     )
 
 

@@ -15,12 +15,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+from selftest_core.compare.comparison import has_results
+from selftest_core.compare.reading import compare_runs, previous_run
 from selftest_core.draft.batch import look_at_draft
 from selftest_core.errors import SelftestError
 from selftest_core.journal import is_held, read
 from selftest_core.review.changes.inputs import Inputs, inputs_of_run
 from selftest_core.run.conduct.circuit_breaker import run_clusters
 from selftest_core.run.fold import fold
+from selftest_core.schema.comparison import comparison_document
 from selftest_core.schema.draft import draft_document
 from selftest_core.schema.model import EPOCH, instant
 from selftest_core.schema.report import ReportDocument, ReportProblem
@@ -41,6 +44,7 @@ if TYPE_CHECKING:
     from selftest_core.review.decisions import Decisions
     from selftest_core.run.fold import Run
     from selftest_core.run.store import RunFolder
+    from selftest_core.schema.comparison import ComparisonDocument
     from selftest_core.schema.draft import DraftDocument
     from selftest_core.schema.report import ReportChange, ReportTest, ReportText
     from selftest_recorder.report.facts import MomentLink
@@ -115,6 +119,8 @@ class ReportBuilder:
         problems += [problem] if problem else []
         is_live = run.left is None and is_held(folder.journal)
         ended = [row.ended_at for row in run.rows.values() if row.ended_at is not None]
+        since, problem = self._compare(run) if not reason and (run.is_over or not is_live) else (None, None)
+        problems += [problem] if problem else []
         if reason:
             problems.insert(0, ReportProblem(says=f"{reason}. Only what can be read is shown."))
         if not run.rows:
@@ -146,6 +152,7 @@ class ReportBuilder:
             problems=problems,
             role=plan.role,
             draft=draft,
+            since=since,
         )
 
     def test_page(self, report: ReportDocument, test: ReportTest) -> TestPage:
@@ -213,7 +220,7 @@ class ReportBuilder:
             paused="", left=None, outcomes=None, verified={}, clusters=[], escalations=[], escalation_counts={},
             usage=None, smoke=[], review=None if review is None else review.review, tests=[],
             changes=[] if review is None else list(review.changes), problems=self._problems(review), role="tester",
-            draft=None,
+            draft=None, since=None,
         )  # fmt: skip
 
     def _read_draft(self, run: Run) -> tuple[DraftDocument | None, ReportProblem | None]:
@@ -223,6 +230,18 @@ class ReportBuilder:
             return draft_document(look_at_draft(self._folder, self.environ)), None
         except (SelftestError, OSError) as error:
             return None, ReportProblem(says=f"The draft cannot be read: {_said(error)}")
+
+    def _compare(self, run: Run) -> tuple[ComparisonDocument | None, ReportProblem | None]:
+        """Compare the run with the one before it."""
+        if self._folder is None or run.plan.role != "tester" or not has_results(run):
+            return None, None
+        try:
+            before = previous_run(self._folder, self.environ)
+            if before is None:
+                return None, None
+            return comparison_document(compare_runs(before, self._folder, self.environ)), None
+        except (SelftestError, OSError) as error:
+            return None, ReportProblem(says=f"The run cannot be compared with the one before: {_said(error)}")
 
     def _problems(self, review: ReviewFacts | None) -> list[ReportProblem]:
         said = [self._problem] if self._problem else []

@@ -14,6 +14,7 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from selftest_core.compare.words import TITLES
 from selftest_core.conversation.conversation import harmless
 from selftest_core.run.plan.plan import NOUNS
 from selftest_recorder.report import formats, markup
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
     from selftest_core.git.diffs import FileDiff
+    from selftest_core.schema.comparison import ComparedTestItem
     from selftest_core.schema.report import ReportChange, ReportDocument, ReportEscalation, ReportTest
     from selftest_recorder.report.facts import ChangePage, MomentLink, TestPage
 
@@ -82,7 +84,7 @@ def render_index(report: ReportDocument) -> str:
         tests=tests, noun=f"{NOUNS[report.role]}s".capitalize(),
         groups=list(_bars(report)), took=_took(report), escalations=_alike(report.escalations),
         published_as=published.get, rows=rows_of(report.changes), verified=Counter(_verified(test) for test in tests),
-        clusters=[one for one in report.clusters if len(one.tests) > 1], blocks=_blocks(report),
+        clusters=[one for one in report.clusters if len(one.tests) > 1], blocks=_blocks(report), since=_since(report),
     )  # fmt: skip
 
 
@@ -180,6 +182,13 @@ class _Escalations(NamedTuple):
     all: list[ReportEscalation]
 
 
+class _Since(NamedTuple):
+    """A list of the comparison with the run before, such as `newly red`."""
+
+    title: str
+    tests: list[ComparedTestItem]
+
+
 class _Block(NamedTuple):
     """A block of the tutorial, with the tests of this report that cite it and the changes of their agents."""
 
@@ -215,6 +224,12 @@ def _blocks(report: ReportDocument) -> list[_Block]:
         made = {change.source: change for test in citing for oid in test.oids if (change := changes.get(oid))}
         blocks.append(_Block(text, citing, list(made.values())))
     return blocks
+
+
+def _since(report: ReportDocument) -> list[_Since]:
+    """Return the lists of the comparison that have tests."""
+    lists = {title: getattr(report.since, field) for field, title in TITLES.items()} if report.since else {}
+    return [_Since(title, tests) for title, tests in lists.items() if tests]
 
 
 def _walk(folder: Traversable, prefix: str = "") -> Iterator[tuple[str, Traversable]]:

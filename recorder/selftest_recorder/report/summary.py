@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from selftest_core.compare.words import TITLES
 from selftest_core.review.pull_request import code_span
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from selftest_core.schema.comparison import ComparisonDocument
     from selftest_core.schema.report import ReportChange, ReportDocument, ReportReview, ReportTest
 
 LONGEST = 60_000
@@ -40,6 +42,8 @@ def summary(report: ReportDocument) -> str:
     )
     for heading, group in (("Failed", "failed"), ("Blocked", "blocked")):
         parts += _section(heading, [_row(test) for test in report.tests if test.group == group and test.is_ended])
+    if report.since is not None:
+        parts += _section(f"Since run {code_span(report.since.before.run)}", _since(report.since))
     if report.draft is not None:
         told = [f"- {code_span(one.text)} ({code_span(one.heading)})" for one in report.draft.findings]
         parts += _section("Findings about the interface", told)
@@ -82,6 +86,16 @@ def _review(review: ReportReview) -> list[str]:
         of = {"kept": "what is kept", "candidate": "the candidate", "earlier": "an earlier state"}
         rows.append(f"- verified: {review.verification.verdict}, on {of[review.verification_of or 'earlier']}")
     return rows
+
+
+def _since(since: ComparisonDocument) -> list[str]:
+    """List what is worse, and count the rest."""
+    worse = [*since.newly_red, *since.newly_flaky, *since.no_result]
+    lists = {title: getattr(since, field) for field, title in TITLES.items()}
+    counted = [f"{len(tests)} {title}" for title, tests in lists.items() if tests]
+    counted.append(f"{since.same} with the same result")
+    rows = [f"- {', '.join(counted)}"]
+    return rows + [f"- {code_span(one.test)}: {code_span(one.change)}" for one in worse]
 
 
 def _row(test: ReportTest) -> str:

@@ -45,6 +45,10 @@ class Repository:
 
     def run(self, run: str, told: dict[str, Told], **changes: Any) -> RunFolder:
         """Write a run of these tests, by node id."""
+        return self.story(run, told, **changes).write()
+
+    def story(self, run: str, told: dict[str, Told], **changes: Any) -> Story:
+        """Tell a run of these tests, which has ended."""
         named = [(test, f"agent-{number}") for number, test in enumerate(told)]
         fields = {"repository": str(self.path), "base": self.base, "created_at": TIMES.get(run, 1.0)}
         plan = a_plan(0, named=named, **{"timeout": 3_600.0, **fields, **self.plan, "run": run, **changes})
@@ -61,7 +65,7 @@ class Repository:
             if one.verified:
                 story.note(Event.VERIFIED, 12.0 + one.seconds, **told_of, result=one.verified, reason="2 of 3 passed")
         story.note(Event.LEFT, 9_000.0, why="done")
-        return story.write()
+        return story
 
 
 def used(usd: float | None = None, tokens: int = 0, label: Label = Label.METERED) -> Usage:

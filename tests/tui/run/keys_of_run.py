@@ -177,6 +177,12 @@ async def _(one: RunDriven, key: str) -> None:
     assert one.screen.folder.run in page.read_text(encoding="utf-8")
 
 
+@does("compare")
+async def _(one: RunDriven, key: str) -> None:
+    await one.press(key)
+    await one.until(lambda: "There is no run before" in one.toasts, "the only run of its repository")
+
+
 @does("tutorial")
 async def _(one: RunDriven, key: str) -> None:
     await one.press(key)

@@ -33,6 +33,7 @@ TOGETHER: dict[str, tuple[str, ...]] = {
     "looking": ("outcome", "preview", "details", "artifacts", "zoom", "scroll_down", "scroll_up", "type"),
     "acting": ("attach", "message", "retry", "skip", "stop", "shell", "end_run"),
     "pages": ("search_all", "tutorial", "review", "replay", "report", "problems", "theme", "help", "palette"),
+    "comparing": ("compare",),
     "the table": ("table_wider", "table_narrower", "choose_columns", "pan_right", "pan_left"),
     "pausing": ("pause",),
     "going back": ("back",),

@@ -102,6 +102,7 @@ class RunActions(FilteredScreen):
             needing=self._count_needing(),
             can_answer=run is not None and ended_tests(self.folder, run, self.targets) is not None,
             problems=len(self.problems) + len(self.said),
+            has_ended=bool(run and run.order),
             is_live=bool(self.news and self.news.is_live),
             is_over=bool(run and run.is_over),
             is_halted=bool(run and run.is_halted),
@@ -247,6 +248,13 @@ class RunActions(FilteredScreen):
         """Write the report, and open it in the browser."""
         environ = self.fleet.environ
         self.say(show_page(await write_report(self.folder.path, self.folder.path, environ), environ), "Report")
+
+    async def do_compare(self) -> None:
+        """Compare the run with the one before it."""
+        from selftest_tui.run.compare.comparison_page import comparison_page, read_comparison
+
+        found = await asyncio.to_thread(read_comparison, self.folder, self.fleet.environ)
+        self.app.push_screen(comparison_page(found, self.clock()))
 
     def do_tutorial(self) -> None:
         """Open the tutorial screen."""

@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 class RunSituation:
     """The state that reasons depend on. `targets`: the tests of the group under the cursor, or the one test.
 
-    `row`: the test under the cursor; `agent`: its agent in the fleet, None if unknown. `is_over`: every test has
-    ended. `has_files`: files came back for the test. `can_answer`: an ended agent among the targets can go on.
+    `row`: the test under the cursor; `agent`: its agent in the fleet, None if unknown. `has_ended`: a test has ended;
+    `is_over`: every test has. `has_files`: files came back for the test. `can_answer`: an ended agent among the targets
+    can go on.
     """
 
     row: RunRow | None = None
@@ -33,6 +34,7 @@ class RunSituation:
     needing: int = 0
     can_answer: bool = False
     problems: int = 0
+    has_ended: bool = False
     is_live: bool = False
     is_over: bool = False
     is_halted: bool = False
@@ -153,6 +155,11 @@ def next_needing_disabled_reason(now: RunSituation) -> str | None:
     return None if now.needing else "No agent of this run needs you."
 
 
+def compare_disabled_reason(now: RunSituation) -> str | None:
+    """A test must have ended."""
+    return None if now.has_ended else "No test of this run has ended yet."
+
+
 def shell_disabled_reason(now: RunSituation) -> str | None:
     """Files must have come back."""
     return one_test_disabled_reason(now) or (None if now.has_files else "Nothing has come back for this test yet.")
@@ -222,6 +229,8 @@ GO = (
     Key(("r",), "r", "replay", "replay", "play the recording of its agent: live while it works, else where it failed",
         Topic.GO, line=7, disabled_reason=one_test_disabled_reason),
     Key(("ctrl+o",), "^o", "report", "report", "write the report, a page for the browser, and open it there", Topic.GO),
+    Key(("C",), "C", "compare", "compare", "compare it with the run before: newly red, newly flaky, mended, slower, "
+        "dearer, new and gone tests", Topic.GO, disabled_reason=compare_disabled_reason, opens=True),
     Key(("t",), "t", "tutorial", "tutorial", "the tutorial's blocks, their tests and results", Topic.GO, line=13),
 )  # fmt: skip
 

@@ -1,4 +1,7 @@
-"""Pages to read, over the screen: help (all keys of the screen), and problems. They scroll, search and close."""
+"""Pages to read, over the screen: help (all keys of the screen), problems, and others.
+
+They scroll, search and close.
+"""
 
 from __future__ import annotations
 
@@ -30,10 +33,11 @@ TERM_WIDTH = 12
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A heading, and lines of a term and what it means. All of it is harmless text."""
+    """A heading, and lines of a term and what it means. All of it is harmless text. `width`: of the terms, in cells."""
 
     heading: str
     lines: tuple[tuple[str, str], ...]
+    width: int = TERM_WIDTH
 
 
 class Page(ModalScreen[None]):
@@ -46,7 +50,7 @@ class Page(ModalScreen[None]):
     CSS_PATH = "help.tcss"
     AUTO_FOCUS = "#page"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("q,ctrl+c,question_mark,e", "close", show=False),
+        Binding("q,ctrl+c,question_mark,e,C", "close", show=False),
         Binding("escape", "back", show=False, priority=True),
         Binding("slash", "search", show=False),
         Binding("down,j", "scroll(1)", show=False),
@@ -70,7 +74,7 @@ class Page(ModalScreen[None]):
             with _Text(id="page"):
                 for section in self.sections:
                     yield Static(Content(section.heading), classes="heading")
-                    yield Static(_aligned(section.lines), classes="lines")
+                    yield Static(_aligned(section.lines, section.width), classes="lines")
                 yield Static("No match", id="none")
             yield Input(id="search", compact=True, placeholder="search")
 
@@ -98,9 +102,9 @@ class Page(ModalScreen[None]):
         """Show only lines with these words."""
         lines_found = [matching(section.lines, event.value) for section in self.sections]
         headings, texts = self.query(".heading"), self.query(".lines").results(Static)
-        for heading, text, lines in zip(headings, texts, lines_found, strict=True):
+        for section, heading, text, lines in zip(self.sections, headings, texts, lines_found, strict=True):
             heading.display = text.display = bool(lines)
-            text.update(_aligned(lines))
+            text.update(_aligned(lines, section.width))
         self.query_one("#none").display = not any(lines_found)
         self.action_go("home")
 
@@ -133,10 +137,10 @@ def matching(lines: Sequence[tuple[str, str]], query: str) -> tuple[tuple[str, s
     return tuple(line for line in lines if all(word in " ".join(line).casefold() for word in words))
 
 
-def _aligned(lines: Sequence[tuple[str, str]]) -> Table:
+def _aligned(lines: Sequence[tuple[str, str]], width: int) -> Table:
     """Terms on the left, meanings wrapped beside them. One renderable: a widget for each line opens slowly."""
     table = Table.grid(padding=(0, 1))
-    table.add_column(width=TERM_WIDTH, overflow="fold")
+    table.add_column(width=width, overflow="fold")
     table.add_column(ratio=1, overflow="fold")
     for term, meaning in lines:
         table.add_row(Text(term, style="bold"), Text(meaning))
