@@ -57,6 +57,13 @@ selftest-tui key-guard --json > guarded.json
 selftest-tui key-guard --off
 
 ##################################################
+# Completion in the shell
+##################################################
+
+# A script that completes commands, flags, their values, files and runs. The same for zsh, fish and tcsh.
+selftest-tui completion bash > completion.bash
+
+##################################################
 # Settings, four ways: here, a tmux server whose socket lies somewhere unusual
 ##################################################
 

@@ -1,4 +1,4 @@
-"""JSON of `selftest-tui doctor`, `selftest-tui key-guard` and `selftest-tui sweep`."""
+"""JSON of `selftest-tui doctor`, `key-guard`, `completion` and `sweep`."""
 
 from __future__ import annotations
 
@@ -50,6 +50,14 @@ class GuardedServer(Shape):
         description="free: not bound by mngr. open: acts at once. guarded: asks first."
     )
     changed: list[Text]
+
+
+class CompletionLine(Line):
+    """`selftest-tui completion SHELL --batch`: the script that completes the command line in that shell."""
+
+    event: Literal["summary"] = "summary"
+    shell: Literal["bash", "zsh", "fish", "tcsh"]
+    script: str
 
 
 class KeyGuardDocument(Shape):

@@ -15,6 +15,7 @@ from selftest_core.schema.comparison import ComparisonDocument, ComparisonLine
 from selftest_core.schema.draft import DraftLine
 from selftest_core.schema.fleet import ListDocument, ListLine
 from selftest_core.schema.maintenance import (
+    CompletionLine,
     DoctorDocument,
     DoctorLine,
     KeyGuardDocument,
@@ -64,6 +65,7 @@ DOCUMENTS: dict[str, type[Shape]] = {
     "runs PATH --batch": RunDetailLine,
     "key-guard --json": KeyGuardDocument,
     "key-guard --batch": KeyGuardLine,
+    "completion SHELL --batch": CompletionLine,
     "search --json": SearchDocument,
     "search --batch": SearchLine,
     "sync --dry-run --json": SyncDocument,

@@ -58,6 +58,7 @@ COMMANDS = {
     "search": "search everything that agents did, over all runs",
     "doctor": "show what is missing or misconfigured, and how to fix it",
     "key-guard": "show or switch whether Ctrl-Q and Ctrl-T ask first in agents' terminals",
+    "completion": "print a script that completes this command line in a shell",
     "schema": "print the JSON Schema of all JSON output",
     "demo": "show a run of scripted agents on a sample repository",
     "sweep": "remove what earlier runs, reviews and demos left behind",
@@ -244,6 +245,10 @@ def _add_flags(name: str, add_command: AddCommand) -> None:
             from selftest_tui.cli.doctor import add_key_guard
 
             add_key_guard(add_command)
+        case "completion":
+            from selftest_tui.cli.completion import add_completion
+
+            add_completion(add_command)
         case "schema":
             from selftest_tui.cli.command import add_schema
 
