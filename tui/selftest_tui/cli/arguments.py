@@ -248,7 +248,7 @@ def _add_flags(name: str, add_command: AddCommand) -> None:
         case "completion":
             from selftest_tui.cli.completion import add_completion
 
-            add_completion(add_command)
+            add_completion(add_command, build_parser)
         case "schema":
             from selftest_tui.cli.command import add_schema
 

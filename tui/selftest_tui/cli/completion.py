@@ -6,6 +6,7 @@ shtab makes it from the parsers of the command line. Completing starts no Python
 from __future__ import annotations
 
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from selftest_core.errors import UsageError
@@ -13,9 +14,11 @@ from selftest_tui.cli.command import DONE, write_answer
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from selftest_tui.cli.command import AddCommand, Call
+
+    type BuildParser = Callable[[], tuple[argparse.ArgumentParser, tuple[str, ...]]]
 
 SHELLS = ("bash", "zsh", "fish", "tcsh")
 
@@ -39,8 +42,8 @@ RUNS: dict[str, Any] = {
 """How each shell finds the runs of the repository around the current folder."""
 
 
-def add_completion(add_command: AddCommand) -> None:
-    """Add the command and its argument."""
+def add_completion(add_command: AddCommand, build_parser: BuildParser) -> None:
+    """Add the command and its argument. `build_parser` makes the parser of all commands."""
     command = add_command(
         "It completes commands, flags, their values, files, and the runs of the repository.",
         """
@@ -54,14 +57,12 @@ def add_completion(add_command: AddCommand) -> None:
     command.add_argument(
         "shell", nargs="?", metavar="SHELL", choices=SHELLS, help=f"{', '.join(SHELLS)}; default: that of $SHELL"
     )
-    command.set_defaults(run=completion)
+    command.set_defaults(run=partial(completion, build_parser=build_parser))
 
 
-def completion(call: Call) -> int:
+def completion(call: Call, build_parser: BuildParser) -> int:
     """Print the script. Raises UsageError where no shell is named and that of the user is another one."""
     import shtab
-
-    from selftest_tui.cli.arguments import build_parser
 
     shell = call.arguments.shell or call.environ.get("SHELL", "").rpartition("/")[2]
     if shell not in SHELLS:

@@ -50,7 +50,7 @@ def add_runs(add_command: AddCommand) -> None:
         selftest-tui runs 20261121-0931    its screen
         selftest-tui runs --json | jq -r '.runs[] | [.run, .state] | @tsv'
         selftest-tui runs ~/old/outcomes
-        selftest-tui runs --compare                     the newest run with the one before it
+        selftest-tui runs --compare      the newest with the run before it
         selftest-tui runs --compare 20261120 20261121   1 if a test is worse
         """,
     )
