@@ -140,6 +140,10 @@ selftest-tui run --batch tests/test_tax.py --agent-command ./liar.sh --verify-on
 # another scheduled run goes on. It is skipped then: a summary with `skipped`, and 0. docs/every-day.md has the recipes.
 selftest-tui run --batch --scheduled tests/test_tax.py --agent-command ./agent.sh > night.jsonl
 
+# Tests that their last three agents found green and left alone rest for the next five runs, unless something that affects
+# them changes. They are listed apart, with the reason; --no-rest gives them an agent all the same.
+selftest-tui run --dry-run --json --set rest_after=3 --set rest_for=5 --no-rest --agent-command ./agent.sh > plan.json
+
 # Agents on this machine are verified anyway, those elsewhere only where it is set; this leaves it out.
 selftest-tui run --dry-run --json --agent-command ./agent.sh --no-verify-on-arrival > plan.json
 

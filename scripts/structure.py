@@ -47,7 +47,6 @@ ALLOWED = {
     "ReviewSession.set_apart": "the review's screen, whose keys for rows follow",
     "ReviewSession.rejoin": "as set_apart",
     "Tutorial.preamble": "tests compare all pieces of a file with the file",
-    "scheduled_lines": "tests read the lines of scheduled runs, until resting tests do",
     "_Actor.dawdle": "a verb of the scripts that tests/agents gives to the scripted model",
 }
 """Names of definitions that code outside the product refers to, with the reason."""

@@ -89,6 +89,12 @@ CONFIG_KEYS = (
     Key("lost_retries", "count", 1, "new agents of a test after one whose host is gone", 0),
     Key("retry_pause", "seconds", 5.0, "seconds before a test's next agent; doubled with each launch that failed", 0.1),
     Key("longest_retry_pause", "seconds", 60.0, "maximum of those seconds", 0.1),
+    Key(
+        "rest_after", "count", 0,
+        "a test rests once its last so many agents found it green and changed nothing, until something that affects it "
+        "changes; 0: no test rests", 0,
+    ),
+    Key("rest_for", "count", 5, "number of runs that a test rests; then it gets an agent again", 1),
     Key("smoke", "switch", True, "launch one agent with a tiny prompt before a run's others, on each provider"),
     Key(
         "load_mngr_once", "switch", True,
@@ -231,6 +237,8 @@ class Config:
     budget_day_tokens: int = _default("budget_day_tokens")
     prices: tuple[str, ...] = _default("prices")
     on_cluster: OnCluster = _default("on_cluster")
+    rest_after: int = _default("rest_after")
+    rest_for: int = _default("rest_for")
     skip_while_open: bool = _default("skip_while_open")
     cluster_alike: int = _default("cluster_alike")
     cluster_window: int = _default("cluster_window")

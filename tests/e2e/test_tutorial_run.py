@@ -9,9 +9,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from core.run.shop import FILES, commit, make_shop
+from fleet_parts import agent_id
 from github import GitHub, pull_request
+from run_scenes import FIXED, story
 from selftest_core.review.pull_request import marker
 from selftest_core.run.history.scheduled_log import scheduled_lines
+from selftest_core.run.outcome.ends import End
+from selftest_core.run.plan.plan import PlannedTest
 from selftest_recorder.cast.events import MARKER
 from selftest_recorder.cast.reader import read_cast
 from selftest_recorder.e2e.expect import expect
@@ -105,6 +109,11 @@ LIMITS = """
 ELSEWHERE = """
     # On another provider, or here in worktrees of this repository. --env names variables that agents get, never their values.
     selftest-tui run --dry-run --json --on local --transfer worktree --env API_KEY --agent-command ./agent.sh > plan.json
+"""  # noqa: E501 -- the block's own lines
+RESTING = """
+    # Tests that their last three agents found green and left alone rest for the next five runs, unless something that affects
+    # them changes. They are listed apart, with the reason; --no-rest gives them an agent all the same.
+    selftest-tui run --dry-run --json --set rest_after=3 --set rest_for=5 --no-rest --agent-command ./agent.sh > plan.json
 """  # noqa: E501 -- the block's own lines
 NOT_VERIFIED = """
     # Agents on this machine are verified anyway, those elsewhere only where it is set; this leaves it out.
@@ -246,6 +255,52 @@ def test_a_run_with_a_variable_that_is_not_set(e2e: EndToEnd, small: World) -> N
     result = block.run(environment=small.environment, cwd=small.repository)
 
     expect(result).to_have_exit_code(2).stderr.to_contain("Not set here: API_KEY", "--env")
+
+
+def test_a_run_in_which_nothing_rests(e2e: EndToEnd, small: World) -> None:
+    block = e2e.write_tutorial_block(RESTING)
+    ask: list[str | Path] = [
+        BIN / "selftest-tui",
+        "run",
+        "--dry-run",
+        "--json",
+        "--set",
+        "rest_after=3",
+        "--set",
+        "rest_for=5",
+    ]
+    plan = json.loads(small.run([*ask, "--agent-command", "./agent.sh"]).stdout)
+    nodes = [test["test"] for test in plan["tests"]]
+    for night in range(3):
+        told = story(
+            small.repository / ".selftest" / "runs", len(nodes), run=f"20261118-0{night}00-0000", base=plan["base"],
+            repository=str(small.repository),
+            tests=tuple(PlannedTest(name, f"st-{n}", agent_id(n + 1), ()) for n, name in enumerate(nodes)),
+        )  # fmt: skip
+        for number in range(1, len(nodes)):
+            told.launch(number, 1)
+            told.end(number, 2, End.UNCHANGED, outcome={**FIXED, "changes": {}, "escalations": []})
+        told.write()
+    rested = json.loads(small.run([*ask, "--agent-command", "./agent.sh"]).stdout)
+    assert [one["test"] for one in rested["resting"]] == nodes[1:]
+    assert [test["test"] for test in rested["tests"]] == nodes[:1]
+    assert {one["until"] for one in rested["resting"]} == {5}
+
+    result = block.run(environment=small.environment, cwd=small.repository)
+
+    expect(result).to_succeed()
+    found = json.loads((small.repository / "plan.json").read_text())
+    assert ([test["test"] for test in found["tests"]], found["resting"]) == (nodes, [])
+
+
+@pytest.mark.unhappy
+def test_a_run_with_a_rest_that_never_ends(e2e: EndToEnd, small: World) -> None:
+    block = e2e.write_tutorial_block(RESTING)
+    (small.repository / "selftest-tui.toml").write_text("rest_for = 0\n")
+
+    result = block.run(environment=small.environment, cwd=small.repository)
+
+    expect(result).to_have_exit_code(2).stderr.to_contain("selftest-tui.toml:1", "rest_for")
 
 
 def test_a_run_that_verifies_nothing(e2e: EndToEnd, small: World) -> None:

@@ -17,6 +17,7 @@ from selftest_core.schema.model import Instant, Line, Shape, Text, UsageItem
 from selftest_core.schema.review import LeftOutItem, PublishedCommit, ReviewItem, VerificationItem, VerifiedTest
 from selftest_core.schema.run import ClusterItem, OutcomeCounts, RunUsageItem, SmokeItem  # noqa: TC001 -- for pydantic
 from selftest_core.schema.run_detail import EscalationItem, TestItem
+from selftest_core.schema.run_plan import SuiteFields
 
 type Oid = str
 
@@ -189,7 +190,7 @@ class ReportReview(Shape):
     left_out: list[LeftOutItem]
 
 
-class ReportDocument(Shape):
+class ReportDocument(SuiteFields):
     """`report/run.json`: one run or one review. The counts add up to the tests."""
 
     version: Literal[1] = 1

@@ -11,10 +11,12 @@ from selftest_core.run.conduct.circuit_breaker import run_clusters
 from selftest_core.run.events import RUNNING, Phase
 from selftest_core.run.fold import claim_counts, end_of
 from selftest_core.run.outcome.ends import End, Group
+from selftest_core.run.plan.plan import Suite
 from selftest_core.run.spending import spending
 from selftest_core.schema.draft import DraftDocument  # noqa: TC001 -- pydantic reads it
 from selftest_core.schema.model import EPOCH, Instant, Line, Shape, Text, UsageItem, instant, safe_text, usage_item
 from selftest_core.schema.review import ReviewDocument  # noqa: TC001 -- pydantic reads it
+from selftest_core.schema.run_plan import SuiteFields, suite_fields
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from selftest_core.journal import Entry
     from selftest_core.run.fold import Run
     from selftest_core.run.overview import RunGlance
+    from selftest_core.run.plan.plan import RestingTest
     from selftest_core.run.smoke import Smoke
 
 
@@ -101,7 +104,7 @@ class SmokeItem(Shape):
     usage: UsageItem | None = Field(None, description="Usage of the agent, null where nothing is metered.")
 
 
-class RunSummary(Line):
+class RunSummary(SuiteFields, Line):
     """The last line of `run --batch`, `resume --batch` and `stop --batch`."""
 
     event: Literal["summary"] = "summary"
@@ -207,16 +210,17 @@ def run_summary(
         paused=run.paused,
         path=path,
         usage=run_usage_item(run),
+        **suite_fields(run.plan.suite),
     )
 
 
-def skipped_summary(reason: str, at: float) -> RunSummary:
-    """Summarize a scheduled run that was skipped."""
+def skipped_summary(reason: str, at: float, resting: Iterable[RestingTest] = ()) -> RunSummary:
+    """Summarize a scheduled run that was skipped; `resting`: all tests, where that is the reason."""
     nothing = outcome_counts(dict.fromkeys(End, 0))
     return RunSummary(
         at=instant(at) or EPOCH, run=None, tests=0, outcomes=nothing, verified={}, clusters=[], line=None,
         role="tester", draft=None, others=[], smoke=[], report=None, skipped=reason, left=None, paused="", path=None,
-        usage=None,
+        usage=None, **suite_fields(Suite(resting=tuple(resting))),
     )  # fmt: skip
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
@@ -11,6 +11,7 @@ from selftest_core.schema.model import Line, Shape, Text
 if TYPE_CHECKING:
     from selftest_core.run.plan.estimates import DayEstimate
     from selftest_core.run.plan.offer import Offer
+    from selftest_core.run.plan.plan import Suite
 
 
 class OfferedTestItem(Shape):
@@ -102,7 +103,52 @@ class OfferedSmokeItem(Shape):
     type: Text
 
 
-class OfferDocument(Shape):
+class RestingItem(Shape):
+    """A test that gets no agent in this run, as it rests."""
+
+    test: Text
+    reason: Text
+    until: int = Field(description="Number of runs until it works again, 1 for the next one.")
+
+
+class DeletionItem(Shape):
+    """A test that is gone, with the commit that removed it; null where that is unknown."""
+
+    test: Text
+    commit: str | None
+    subject: Text | None
+    agent: Text | None = Field(description="The agent that made the commit, by its trailers.")
+
+
+class SuiteFields(Shape):
+    """Tests beside those of the run: `tests` counts none of them."""
+
+    resting: list[RestingItem] = Field([], description="Tests without an agent, as they rest.")
+    compared_with: Text | None = Field(
+        None, description="The earlier run that `grown` and `deleted` are compared with, null without one."
+    )
+    grown: list[Text] = Field([], description="Tests that are new since that run.")
+    deleted: list[DeletionItem] = Field([], description="Tests that are gone since that run.")
+
+
+def suite_fields(suite: Suite | None) -> dict[str, Any]:
+    """Convert a plan's suite to the fields of `SuiteFields`."""
+    if suite is None:
+        return {}
+    return {
+        "resting": [RestingItem(test=one.node_id, reason=one.reason, until=one.until) for one in suite.resting],
+        "compared_with": suite.since or None,
+        "grown": list(suite.grown),
+        "deleted": [
+            DeletionItem(
+                test=one.node_id, commit=one.commit or None, subject=one.subject or None, agent=one.agent or None
+            )
+            for one in suite.deleted
+        ],
+    }
+
+
+class OfferDocument(SuiteFields):
     """`selftest-tui run --dry-run --json`: the run that would start. Nothing was started or written."""
 
     repository: Text
@@ -216,4 +262,5 @@ def offer_document(offer: Offer) -> OfferDocument:
         leaves=[LeavesItem(what=one.what, to=one.to) for one in estimates.leaves],
         left_out=list(plan.left_out),
         warnings=list(plan.warnings),
+        **suite_fields(plan.suite),
     )

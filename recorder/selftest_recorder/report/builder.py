@@ -29,6 +29,7 @@ from selftest_core.schema.model import EPOCH, instant
 from selftest_core.schema.report import ReportDocument, ReportProblem
 from selftest_core.schema.review import verified_test
 from selftest_core.schema.run import cluster_items, outcome_counts, run_usage_item, smoke_item
+from selftest_core.schema.run_plan import suite_fields
 from selftest_core.verify.verdicts import Verdict
 from selftest_recorder.report.facts import ChangePage, TestPage, TextPart
 from selftest_recorder.report.moment_links import MomentLinks
@@ -153,6 +154,7 @@ class ReportBuilder:
             role=plan.role,
             draft=draft,
             since=since,
+            **suite_fields(plan.suite),
         )
 
     def test_page(self, report: ReportDocument, test: ReportTest) -> TestPage:
@@ -221,6 +223,7 @@ class ReportBuilder:
             usage=None, smoke=[], review=None if review is None else review.review, tests=[],
             changes=[] if review is None else list(review.changes), problems=self._problems(review), role="tester",
             draft=None, since=None,
+            **suite_fields(None),
         )  # fmt: skip
 
     def _read_draft(self, run: Run) -> tuple[DraftDocument | None, ReportProblem | None]:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from selftest_core.schema.comparison import ComparisonDocument
     from selftest_core.schema.report import ReportChange, ReportDocument, ReportReview, ReportTest
+    from selftest_core.schema.run_plan import DeletionItem
 
 LONGEST = 60_000
 """Characters; a pull request takes 65,536."""
@@ -50,6 +51,10 @@ def summary(report: ReportDocument) -> str:
     if report.review is not None:
         parts += _section("Review", _review(report.review))
     parts += _section("Published", [_published_row(one) for one in report.changes if one.published])
+    since = f" since run {code_span(report.compared_with)}" if report.compared_with else ""
+    parts += _section(f"New tests{since}", [f"- {code_span(name)}" for name in report.grown])
+    parts += _section(f"Tests that are gone{since}", [_deletion_row(one) for one in report.deleted])
+    parts += _section("Resting", _resting(report))
     others = {kind: count for kind, count in report.escalation_counts.items() if kind not in _URGENT}
     parts += _section("Also reported", [f"- {count} {code_span(kind)}" for kind, count in others.items()])
     parts += _section("Missing from this report", [f"- {code_span(one.says)}" for one in report.problems])
@@ -102,6 +107,20 @@ def _row(test: ReportTest) -> str:
     said = next((line for line in (test.says or test.summary).splitlines() if line.strip()), "")
     word = _WORDS.get(test.outcome, test.outcome)
     return f"- {code_span(test.test)}: {word}" + (f", {code_span(said)}" if said else "")
+
+
+def _deletion_row(deleted: DeletionItem) -> str:
+    if deleted.commit is None:
+        return f"- {code_span(deleted.test)}"
+    by = f" by {code_span(deleted.agent)}" if deleted.agent else ""
+    return f"- {code_span(deleted.test)}, deleted{by} in {deleted.commit[:12]}: {code_span(deleted.subject or '')}"
+
+
+def _resting(report: ReportDocument) -> list[str]:
+    counts: dict[str, int] = {}
+    for one in report.resting:
+        counts[one.reason] = counts.get(one.reason, 0) + 1
+    return [f"- {_count(count, 'test')} without an agent: {reason}" for reason, count in counts.items()]
 
 
 def _published_row(change: ReportChange) -> str:

@@ -73,6 +73,10 @@ def add_run(add_command: AddCommand) -> None:
     what = command.add_argument_group("tests")
     what.add_argument("--base", metavar="REF", default="HEAD", help="the commit that agents start from; default: HEAD")
     what.add_argument("--affected-by", metavar="BASE", help="only tests affected by the changes since BASE")
+    what.add_argument(
+        "--no-rest", dest="rest", action="store_false",
+        help="give an agent to tests that rest, too (settings rest_after, rest_for)",
+    )  # fmt: skip
     what.add_argument("--tutorial", metavar="FILE", default="tutorial.sh", help="default: tutorial.sh")
     add_agent_options(command)
     command.add_argument(
@@ -160,7 +164,9 @@ def run(call: Call) -> int:
     if arguments.scheduled:
         check_scheduled(call)
     check_agent_options(call)
-    wanted = run_options(arguments, tests=tuple(arguments.tests), affected_by=arguments.affected_by)
+    wanted = run_options(
+        arguments, tests=tuple(arguments.tests), affected_by=arguments.affected_by, is_resting=arguments.rest
+    )
 
     def start(on_begin: Callable[[RunFolder], None] | None = None) -> int:
         prepared = asyncio.run(prepare(wanted, call.config, environ, call.cwd, tell, isolation_of_claims))
@@ -213,7 +219,11 @@ def start_or_show(
 
 
 def run_options(
-    arguments: argparse.Namespace, *, tests: tuple[str, ...] = (), affected_by: str | None = None
+    arguments: argparse.Namespace,
+    *,
+    tests: tuple[str, ...] = (),
+    affected_by: str | None = None,
+    is_resting: bool = True,
 ) -> RunOptions:
     """Convert the flags of a command that starts agents."""
     from selftest_core.run.plan.preparation import RunOptions
@@ -236,6 +246,7 @@ def run_options(
         is_verify_on_arrival=arguments.verify_on_arrival,
         affected_by=affected_by,
         tutorial=arguments.tutorial,
+        is_resting=is_resting,
     )
 
 

@@ -1,6 +1,7 @@
 """`run --batch --scheduled`: a run from cron or CI, which is skipped where it should not start now.
 
-It is skipped while another scheduled run of the repository is conducted, and while an earlier pull request is open.
+It is skipped while another scheduled run of the repository is conducted, while an earlier pull request is open, and
+where every test rests.
 A skipped run ends with 0, prints one summary with `skipped`, and writes nothing but its line in `scheduled.jsonl`.
 """
 
@@ -13,10 +14,11 @@ from selftest_core.errors import UsageError
 from selftest_tui.cli.command import DONE, tell, write_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from selftest_core.git.command import Place
     from selftest_core.run.history.scheduled_log import ScheduledLog
+    from selftest_core.run.plan.plan import RestingTest
     from selftest_core.run.store import RunFolder
     from selftest_tui.cli.command import Call
 
@@ -25,6 +27,7 @@ def run_scheduled(call: Call, start: Callable[[Callable[[RunFolder], None]], int
     """Start a run, or skip it. `start` prepares and conducts one, calls back once its folder is made, and returns the
     exit status."""
     from selftest_core.git.command import find_place
+    from selftest_core.run.history.resting import EverythingRestsError
     from selftest_core.run.history.scheduled_log import scheduled_log
     from selftest_core.schema.model import instant
 
@@ -37,7 +40,10 @@ def run_scheduled(call: Call, start: Callable[[Callable[[RunFolder], None]], int
         def note(folder: RunFolder) -> None:
             log.write({"at": instant(time.time()), "run": folder.run})
 
-        return start(note)
+        try:
+            return start(note)
+        except EverythingRestsError as error:
+            return _skip(f"{error.title[0].lower()}{error.title[1:]}. {error.detail}", log, error.resting)
 
 
 def check_scheduled(call: Call) -> None:
@@ -63,12 +69,14 @@ def _skip_reason(place: Place, log: ScheduledLog, call: Call) -> str:
     return "" if found is None else f"pull request {found.number} of an earlier run is open: {found.url}"
 
 
-def _skip(reason: str, log: ScheduledLog) -> int:
+def _skip(reason: str, log: ScheduledLog, resting: Sequence[RestingTest] = ()) -> int:
+    """Tell that this run is skipped. `resting`: all tests, where they rest; their rest counts this run, too."""
     from selftest_core.schema.model import instant
     from selftest_core.schema.run import skipped_summary
 
     at = time.time()
-    log.write({"at": instant(at), "skipped": reason})
+    rested = {"rested": [one.node_id for one in resting]} if resting else {}
+    log.write({"at": instant(at), "skipped": reason, **rested})
     tell(f"skipped: {reason}")
-    write_line(skipped_summary(reason, at).model_dump(mode="json"))
+    write_line(skipped_summary(reason, at, resting).model_dump(mode="json"))
     return DONE

@@ -163,5 +163,15 @@ def offer_table(offer: Offer) -> Table:
     return table
 
 
-_APART = (*(f"{noun}s" for noun in NOUNS.values()), "agents", "time", "sent out", "broken", "left out", "note")
+_APART = (
+    *(f"{noun}s" for noun in NOUNS.values()),
+    "agents",
+    "time",
+    "sent out",
+    "resting",
+    "growth",
+    "broken",
+    "left out",
+    "note",
+)
 """Parts with an empty line above them."""

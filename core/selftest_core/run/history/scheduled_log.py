@@ -2,6 +2,7 @@
 
     {"at": "2026-11-21T02:00:00.000Z", "run": "20261121-0200-7f3a"}
     {"at": "2026-11-22T02:00:00.000Z", "skipped": "pull request 7 is open: https://…"}
+    {"at": "2026-11-23T02:00:00.000Z", "skipped": "all 12 tests rest. …", "rested": [node id, …]}
 
 The lock is that of the open file, so it ends with its process, however that ends. A line is written by one `write`,
 also by a process without the lock; a line that was cut short is ignored by readers.

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from selftest_core.run.plan.estimates import Estimates
-    from selftest_core.run.plan.plan import RunPlan
+    from selftest_core.run.plan.plan import Deletion, RestingTest, RunPlan, Suite
 
 _MOST_TESTS = 200
 """Tests that are listed one by one, each with its reasons."""
@@ -101,6 +101,10 @@ def offer_parts(offer: Offer) -> tuple[Part, ...]:
         Part("sent out", tuple(f"{one.what} → {one.to}" for one in estimates.leaves)),
         Part("env", tuple(_env(offer))),
     ]
+    if plan.suite is not None and plan.suite.resting:
+        parts.append(Part("resting", tuple(_resting(plan.suite.resting))))
+    if plan.suite is not None and (plan.suite.grown or plan.suite.deleted):
+        parts.append(Part("growth", tuple(growth_lines(plan.suite))))
     if offer.uncollected:
         parts.append(Part("broken", tuple(_uncollected(offer))))
     if plan.left_out:
@@ -108,6 +112,32 @@ def offer_parts(offer: Offer) -> tuple[Part, ...]:
     if plan.warnings:
         parts.append(Part("note", plan.warnings))
     return tuple(parts)
+
+
+def growth_lines(suite: Suite) -> list[str]:
+    """Tell the tests that are new since an earlier run, and those that are gone, each with the commit."""
+    lines = [f"{_counted(len(suite.grown), 'test')} new and {len(suite.deleted):,} gone since run {suite.since}"]
+    lines += _cut([f"  new: {test}" for test in suite.grown], _MOST_PATHS, " new tests")
+    lines += _cut([f"  gone: {_deletion(one)}" for one in suite.deleted], _MOST_PATHS, " that are gone")
+    return lines
+
+
+def _deletion(deleted: Deletion) -> str:
+    if not deleted.commit:
+        return deleted.node_id
+    by = f" by {deleted.agent}" if deleted.agent else ""
+    return f"{deleted.node_id}, deleted{by} in {deleted.commit[:12]} ({deleted.subject})"
+
+
+def _resting(resting: Sequence[RestingTest]) -> list[str]:
+    lines = [
+        f"{_counted(len(resting), 'test')} {'rests' if len(resting) == 1 else 'rest'} and get no agent (--no-rest)"
+    ]
+    told = Counter((one.reason, one.until) for one in resting)
+    for (reason, until), count in told.items():
+        when = "in the next run" if until == 1 else f"in {until} runs"
+        lines.append(f"  {count:,} {reason}: {'it works' if count == 1 else 'they work'} again {when}, or when changed")
+    return [*lines, *_cut([f"    {one.node_id}" for one in resting], _MOST_FILES, " tests")]
 
 
 def amount(size: float) -> str:

@@ -72,6 +72,41 @@ class PlannedTest:
 
 
 @dataclass(frozen=True, slots=True)
+class RestingTest:
+    """A test that gets no agent, as it rests. `until`: number of runs until it works again, 1 for the next one."""
+
+    node_id: str
+    reason: str
+    until: int
+
+
+@dataclass(frozen=True, slots=True)
+class Deletion:
+    """A test that is gone. `commit`: the one that removed it, `agent`: who made that; empty where unknown."""
+
+    node_id: str
+    commit: str = ""
+    subject: str = ""
+    agent: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """The tests that were found, beyond those with an agent. `asked`: the user's TESTS, from the top of the repository.
+
+    `unselected`: tests that a selection left out. `since`: the earlier run that `grown` (new tests) and `deleted` were
+    compared with, empty without one.
+    """
+
+    asked: tuple[str, ...] = ()
+    unselected: tuple[str, ...] = ()
+    resting: tuple[RestingTest, ...] = ()
+    since: str = ""
+    grown: tuple[str, ...] = ()
+    deleted: tuple[Deletion, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class RunPlan:
     """The decisions of a run.
 
@@ -92,6 +127,7 @@ class RunPlan:
     `retry_pause`: seconds before those, doubled with each launch that failed until `longest_retry_pause`.
     `budget_day_usd`, `budget_day_tokens`: budgets of all runs of the repository for one day, None and 0 for none.
     `adapt`: the number of agents at a time adapts, from `start_running` on (0: from `max_running` on).
+    `suite`: None for agents of other roles, and in plans of older versions.
     """
 
     run: str
@@ -133,6 +169,7 @@ class RunPlan:
     budget_day_tokens: int = 0
     adapt: bool = False
     start_running: int = 0
+    suite: Suite | None = None
 
     @property
     def noun(self) -> str:
@@ -307,9 +344,25 @@ def _test(value: object, where: str) -> PlannedTest:
 
 
 def _file(value: object, where: str) -> TaskFile:
+    return TaskFile(**_object(value, _FILE_FIELDS, where))
+
+
+def _suite(value: object, where: str) -> Suite | None:
+    return None if value is None else Suite(**_object(value, _SUITE_FIELDS, where))
+
+
+def _resting(value: object, where: str) -> RestingTest:
+    return RestingTest(**_object(value, _RESTING_FIELDS, where))
+
+
+def _deleted(value: object, where: str) -> Deletion:
+    return Deletion(**_object(value, _DELETION_FIELDS, where))
+
+
+def _object(value: object, readers: Mapping[str, Callable[[object, str], object]], where: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise _unreadable(f"{where} is no object")
-    return TaskFile(**_values(value, _FILE_FIELDS, f"{where}."))
+    return _values(value, readers, f"{where}.")
 
 
 _OPTIONAL = (
@@ -332,6 +385,7 @@ _OPTIONAL = (
     "budget_day_tokens",
     "adapt",
     "start_running",
+    "suite",
 )
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*=[^\n]*")
 _TEST_FIELDS: dict[str, Callable[[object, str], object]] = {
@@ -345,6 +399,18 @@ _TEST_FIELDS: dict[str, Callable[[object, str], object]] = {
 _FILE_FIELDS: dict[str, Callable[[object, str], object]] = {
     "name": _matching(_FILE_NAME, "name of a file of a task"),
     "text": _text,
+}
+_RESTING_FIELDS: dict[str, Callable[[object, str], object]] = {"node_id": _filled, "reason": _text, "until": _count}
+_DELETION_FIELDS: dict[str, Callable[[object, str], object]] = {
+    "node_id": _filled, "commit": _text, "subject": _text, "agent": _text,
+}  # fmt: skip
+_SUITE_FIELDS: dict[str, Callable[[object, str], object]] = {
+    "asked": _list_of(_text),
+    "unselected": _list_of(_filled),
+    "resting": _list_of(_resting),
+    "since": _text,
+    "grown": _list_of(_filled),
+    "deleted": _list_of(_deleted),
 }
 _PLAN_FIELDS: dict[str, Callable[[object, str], object]] = {
     "run": _matching(_RUN, "id of a run"),
@@ -386,4 +452,5 @@ _PLAN_FIELDS: dict[str, Callable[[object, str], object]] = {
     "budget_day_tokens": _whole,
     "adapt": _switch,
     "start_running": _whole,
+    "suite": _suite,
 }

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from selftest_core.config import OnCluster, Transfer
-    from selftest_core.run.plan.plan import Role
+    from selftest_core.run.plan.plan import Role, Suite
     from selftest_core.run.plan.source import Source
     from selftest_core.tutorial.coverage import Coverage
 
@@ -88,6 +88,7 @@ def make_plan(
     at: float,
     random_hex: Callable[[int], str],
     warnings: Sequence[str] = (),
+    suite: Suite | None = None,
 ) -> RunPlan:
     """Make the plan of a run. `node_ids`: with parameters; `blocks`: by node id without them (`blocks_by_test`).
 
@@ -152,6 +153,7 @@ def make_plan(
         budget_day_tokens=choices.budget_day_tokens,
         adapt=choices.adapt,
         start_running=choices.start_running,
+        suite=suite,
     )
     try:
         check_plan(plan)

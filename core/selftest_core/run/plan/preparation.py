@@ -16,6 +16,7 @@ import secrets
 import shutil
 import time
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,18 +24,23 @@ from selftest_core.agent_types.profiles import needs, service_of
 from selftest_core.agents import LOCAL_PROVIDER
 from selftest_core.errors import ConfigError
 from selftest_core.frozen import dataclass
+from selftest_core.git.command import Git
 from selftest_core.journal import Journal
 from selftest_core.paths import runs_registry
 from selftest_core.run.budget.ledger import DayLedger
 from selftest_core.run.crew.env_filter import inherited_from, withheld
 from selftest_core.run.crew.mngr_commands import files_to_upload
 from selftest_core.run.events import Event
+from selftest_core.run.history.growth import comparable, deletions, new_and_gone, rewritten_base
+from selftest_core.run.history.past_runs import earlier_plans, past_runs
+from selftest_core.run.history.resting import MOST_RUNS, rests
 from selftest_core.run.outcome.claims import NOT_ISOLATED, ChosenIsolation
 from selftest_core.run.outcome.ends import End
 from selftest_core.run.plan.clone import make_clone
 from selftest_core.run.plan.copy_setup import ENVIRONMENT, Setup, choose_setup
 from selftest_core.run.plan.estimates import estimate, typical
 from selftest_core.run.plan.offer import Offer, Uncollected, offered_tests
+from selftest_core.run.plan.plan import Suite
 from selftest_core.run.plan.plan_builder import COMMAND, Choices, check_choices, make_plan, refuse_taken
 from selftest_core.run.plan.preflight import ask_mngr, refuse_missing_tools, warnings_of
 from selftest_core.run.plan.programs import PytestCommands, agent_command, pytest_commands
@@ -47,7 +53,7 @@ from selftest_core.tools.mngr_files import host_dir_of
 from selftest_core.tools.tmux import default_socket
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from selftest_core.agents import Agent
     from selftest_core.config import Config, OnCluster, Transfer
@@ -65,7 +71,7 @@ class RunOptions:
     """The user's options of a run; None: use the setting. `tests`: relative to the current folder.
 
     `agent_command`: one text, parsed like a shell's. `affected_by`: a commit, None for all tests. `tutorial`: relative
-    to the repository.
+    to the repository. `is_resting`: tests may rest, as the settings say.
     """
 
     tests: tuple[str, ...] = ()
@@ -85,6 +91,7 @@ class RunOptions:
     is_verify_on_arrival: bool | None = None
     affected_by: str | None = None
     tutorial: str = TUTORIAL
+    is_resting: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +132,10 @@ async def prepare(
     Raises UsageError, ConfigError, RefusedError or ToolError for what cannot work.
     """
     checked = await check_options(wanted, config, environ, cwd, say, choose_isolation)
+    top = checked.source.place.top
+    plans, future = await asyncio.to_thread(earlier_plans, top, time.time(), MOST_RUNS)
+    after = config.rest_after if wanted.is_resting else 0
+    past = await asyncio.to_thread(past_runs, top, plans) if after else ()
     say("collecting the tests, and asking mngr")
     asking = asyncio.ensure_future(ask_mngr(checked.mngr, checked.choices))
     try:
@@ -134,13 +145,17 @@ async def prepare(
                 wanted.tests, checked.pytest.collecting, wanted.pytest_args, wanted.affected_by, wanted.tutorial, cwd
             ),
             environ,
+            rests(past, after, config.rest_for),
         )
         agents = await asking
     finally:
         asking.cancel()
         with suppress(asyncio.CancelledError, Exception):
             await asking
-    return await asyncio.to_thread(_prepared, wanted, checked, chosen, agents, environ)
+    suite, notes = await asyncio.to_thread(_suite, checked.source, chosen, wanted, plans, environ)
+    notes += tuple(f"run {run} is dated in the future, so it is not compared with" for run in future)
+    checked = replace(checked, notes=(*checked.notes, *notes))
+    return await asyncio.to_thread(_prepared, wanted, checked, chosen, suite, agents, environ)
 
 
 async def check_options(
@@ -267,10 +282,27 @@ def _template(path: str) -> str:
     return text
 
 
+def _suite(
+    source: Source, chosen: SelectedTests, wanted: RunOptions, plans: Sequence[RunPlan], environ: Mapping[str, str]
+) -> tuple[Suite, tuple[str, ...]]:
+    """Compare the collected tests with those of the last run with the same arguments; also returns warnings."""
+    git = Git(source.place.git_dir, environ)
+    suite = Suite(chosen.asked, chosen.unselected, chosen.resting)
+    warning = rewritten_base(plans[0], source.base, git) if plans else ""
+    before = comparable(plans, chosen.asked, wanted.pytest_args)
+    if before is not None:
+        resting = (one.node_id for one in chosen.resting)
+        found = (*(test.node_id for test in chosen.tests), *chosen.unselected, *resting)
+        grown, gone = new_and_gone(before, found, (error.path for error in chosen.broken))
+        suite = replace(suite, since=before.run, grown=grown, deleted=deletions(gone, before.base, source.base, git))
+    return suite, ((warning,) if warning else ())
+
+
 def _prepared(
     wanted: RunOptions,
     checked: CheckedOptions,
     chosen: SelectedTests,
+    suite: Suite,
     agents: tuple[Agent, ...],
     environ: Mapping[str, str],
 ) -> Prepared:
@@ -279,6 +311,7 @@ def _prepared(
     plan = make_plan(
         checked.source, (*tests, *(one.path for one in uncollected)), chosen.blocks, checked.choices,
         environ=environ, at=time.time(), random_hex=secrets.token_hex, warnings=(*checked.notes, *chosen.notes),
+        suite=suite,
     )  # fmt: skip
     refuse_taken(plan, {agent.name for agent in agents}, {agent.id for agent in agents})
     will_run = frozenset(tests)

@@ -11,7 +11,9 @@ import asyncio
 import contextlib
 import os
 import tempfile
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from selftest_core.collect.affected import affected, source_text
@@ -19,7 +21,9 @@ from selftest_core.collect.collection import collect
 from selftest_core.errors import UsageError
 from selftest_core.frozen import dataclass
 from selftest_core.git.command import Git
+from selftest_core.run.history.resting import EverythingRestsError
 from selftest_core.run.plan.clone import write_base_files
+from selftest_core.run.plan.plan import RestingTest
 from selftest_core.run.plan.plan_builder import blocks_by_test
 from selftest_core.tutorial.citations import read_tests
 from selftest_core.tutorial.coverage import cover
@@ -29,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from selftest_core.collect.collection import CollectedTest, Collection, CollectionError
+    from selftest_core.run.history.resting import Rest
     from selftest_core.run.plan.source import Source
     from selftest_core.tutorial.citations import Citation
     from selftest_core.tutorial.tutorial import Block
@@ -54,7 +59,8 @@ class CollectionRequest:
 class SelectedTests:
     """The result. `broken`: files that cannot be collected, each once. `picked`: reasons by node id, empty if all
     tests are selected. `blocks`: the blocks that each test function cites. `found`: number of tests before that.
-    `notes`: warnings for the user.
+    `notes`: warnings for the user. `unselected`: node ids of tests that are not affected. `asked`: the user's TESTS,
+    relative to the top of the repository. `resting`: tests that rest, which are not in `tests`.
     """
 
     tests: tuple[CollectedTest, ...]
@@ -64,16 +70,29 @@ class SelectedTests:
     found: int
     deselected: int
     notes: tuple[str, ...]
+    unselected: tuple[str, ...] = ()
+    asked: tuple[str, ...] = ()
+    resting: tuple[RestingTest, ...] = ()
 
 
-async def select_tests(source: Source, asked: CollectionRequest, environ: Mapping[str, str]) -> SelectedTests:
-    """Collect and select. Raises UsageError if no test is left, and what `collect` raises."""
+async def select_tests(
+    source: Source,
+    asked: CollectionRequest,
+    environ: Mapping[str, str],
+    rests: Mapping[str, Rest] = MappingProxyType({}),
+) -> SelectedTests:
+    """Collect and select. `rests`: tests that rest if nothing that affects them has changed, by node id.
+
+    Raises UsageError if no test is left, EverythingRestsError if all that are left rest, and what `collect` raises.
+    """
     names = [_from_top(name, asked.cwd, source) for name in asked.tests]
     oid = Git(source.git_dir, environ).resolve(asked.affected_by) if asked.affected_by is not None else ""
     with _files_of_base(source, asked.tutorial, environ) as (root, git):
         _refuse_uncommitted(names, root, source)
         collection = await collect(root, names, asked.pytest_command, asked.pytest_args, environ)
-        return await asyncio.to_thread(_chosen, source, asked, collection, oid, root, git)
+        chosen = await asyncio.to_thread(_chosen, source, asked, collection, oid, root, git)
+        chosen = replace(chosen, asked=tuple(names))
+        return await asyncio.to_thread(_without_resting, chosen, rests, collection, root, git, asked.tutorial)
 
 
 def _chosen(
@@ -100,8 +119,36 @@ def _chosen(
         notes.append("the tests were collected in a checkout of the base: your work tree differs from it")
     blocks = blocks_by_test(cover(_blocks(root, asked.tutorial), citations))
     return SelectedTests(
-        tests, tuple(broken.values()), picked, blocks, len(collection.tests), collection.deselected, tuple(notes)
+        tests, tuple(broken.values()), picked, blocks, len(collection.tests), collection.deselected, tuple(notes),
+        tuple(test.node_id for test in collection.tests if oid and test.node_id not in picked),
+    )  # fmt: skip
+
+
+def _without_resting(
+    chosen: SelectedTests, rests: Mapping[str, Rest], collection: Collection, root: Path, git: Git, tutorial: str
+) -> SelectedTests:
+    """Take out the tests that rest: those that nothing affects that has changed since their rest began to count."""
+    wanted = {test.node_id: rests[test.node_id] for test in chosen.tests if test.node_id in rests}
+    if not wanted:
+        return chosen
+    citations = _citations(root, collection)
+    changed: dict[str, frozenset[str]] = {}
+    for base in dict.fromkeys(rest.base for rest in wanted.values()):
+        try:
+            found = affected(root, base, collection, citations, git, tutorial)
+        except UsageError:  # a base that was rewritten, and is gone: nobody knows what has changed
+            continue
+        changed[base] = frozenset(one.test.node_id for one in found)
+    resting = tuple(
+        RestingTest(name, rest.reason, rest.until)
+        for name, rest in wanted.items()
+        if rest.base in changed and name not in changed[rest.base]
     )
+    names = frozenset(one.node_id for one in resting)
+    tests = tuple(test for test in chosen.tests if test.node_id not in names)
+    if not tests and not chosen.broken:
+        raise EverythingRestsError(resting)
+    return replace(chosen, tests=tests, resting=resting)
 
 
 @contextlib.contextmanager
