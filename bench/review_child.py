@@ -32,11 +32,15 @@ async def decisions(made: History, count: int) -> dict[str, Any]:
     app = FleetApp(lambda publish: StillWatch(view, publish), environ, folder=made.folder, place="bench")
     shown: list[float] = []
     laid: list[float] = []
+    cpu: list[float] = []
     async with app.run_test(size=(180, 50)) as pilot:
         began = time.perf_counter()
         app.open_review(Request(targets=made.branches, base="main"))
         screen = await opened(app)
+        await painted(screen)
         opening = (time.perf_counter() - began) * 1000
+        await until(lambda: screen.state is not None and screen.state.reviewed.dependents.is_whole)
+        whole = (time.perf_counter() - began) * 1000
         await pilot.pause()
         # Drops that others need ask first: what a person answers to is not measured here.
         rows = [row for row in screen.rows if row.number and not row.needed_by]
@@ -53,13 +57,15 @@ async def decisions(made: History, count: int) -> dict[str, Any]:
             now = screen.table.row
             assert now is not None
             key = "x" if now.decision.value != "revert" and number % 2 else "y" if now.decision.value != "keep" else "x"
+            spent = time.process_time()
             times = await _decided(app, screen, now, key)
+            cpu.append((time.process_time() - spent) * 1000)
             shown.append(times[0])
             laid.append(times[1])
         changes = len(screen.rows)
         # Closing puts the candidate where it can be tested: the folder must not go before that is done.
         await screen.feed.act(lambda session: session.close())
-    return {"shown": shown, "laid": laid, "changes": changes, "opening": opening}
+    return {"shown": shown, "laid": laid, "cpu": cpu, "changes": changes, "opening": opening, "whole": whole}
 
 
 async def _decided(app: FleetApp, screen: ReviewScreen, row: ReviewRow, key: str) -> tuple[float, float]:
@@ -83,13 +89,13 @@ def _row(screen: ReviewScreen, key: str) -> ReviewRow:
 
 
 async def opened(app: FleetApp) -> ReviewScreen:
-    """Wait until the review is open, with all dependencies known."""
+    """Wait until the review is open, with its rows in the table."""
     deadline = time.perf_counter() + _PATIENCE
     while time.perf_counter() < deadline:
         screen = app.screen
-        if isinstance(screen, ReviewScreen) and screen.state is not None and screen.state.reviewed.dependents.is_whole:
+        if isinstance(screen, ReviewScreen) and screen.state is not None and screen.rows:
             return screen
-        await asyncio.sleep(0.02)
+        await asyncio.sleep(0.005)
     raise RuntimeError("the review was never open")
 
 

@@ -46,6 +46,7 @@ async def keys(files: int, count: int, folder: Path) -> dict[str, Any]:
     async with app.run_test(size=(180, 50)):
         app.open_review(Request(targets=known.branches, base="main"))
         screen = await opened(app)
+        await until(lambda: screen.state is not None and screen.state.reviewed.dependents.is_whole)
         await painted(screen)
 
         async def press(number: int) -> float:

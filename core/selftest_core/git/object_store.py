@@ -152,12 +152,10 @@ class ObjectStore:
             return oid
         path = self.git.git_dir / "objects" / oid[:2] / oid[2:]
         if not path.exists():
-            path.parent.mkdir(exist_ok=True)
             # Two threads, each with a store on this folder, may write the same object.
             draft = path.with_name(f"tmp_obj_{os.getpid()}_{threading.get_ident()}_{oid[:12]}")
             try:
-                draft.write_bytes(zlib.compress(b"%s %d\0" % (kind, len(body)) + body, 1))
-                draft.chmod(0o444)
+                _write_file(draft, zlib.compress(b"%s %d\0" % (kind, len(body)) + body, 1))
                 draft.rename(path)
             except BaseException:
                 with contextlib.suppress(FileNotFoundError):
@@ -193,6 +191,22 @@ class ObjectStore:
         if not part:
             raise EOFError
         self._unread += part
+
+
+def _write_file(path: Path, data: bytes) -> None:
+    """Write a file that nobody may change. Its folder is created where it is missing, which most are not."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+    try:
+        file = os.open(path, flags, 0o444)
+    except FileNotFoundError:
+        path.parent.mkdir(exist_ok=True)
+        file = os.open(path, flags, 0o444)
+    try:
+        left = memoryview(data)
+        while left:
+            left = left[os.write(file, left) :]
+    finally:
+        os.close(file)
 
 
 def _quoted(path: Path) -> str:

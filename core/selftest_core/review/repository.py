@@ -53,7 +53,7 @@ def find_review(
     request: Request, cwd: Path, environ: Mapping[str, str], say: Callable[[str], None]
 ) -> tuple[Inputs, str]:
     """Resolve a request to its inputs and the id of the review: an earlier one with the same words, else a new one."""
-    words = words_of(request)
+    words, place = words_of(request), None
     if words is not None:
         place = find_place(cwd, environ)
         known = find_log(place.top, *words)
@@ -63,7 +63,7 @@ def find_review(
             onto = subject.base if request.onto is None else user.resolve(request.onto)
             targets = Targets(subject.base, onto, subject.branches, subject.is_linear, id=name)
             return Inputs(subject.kind, subject.key, place, targets, subject.base_name), name
-    inputs = find_inputs(request, cwd, environ, say)
+    inputs = find_inputs(request, cwd, environ, say, place)
     known = find_log(inputs.place.top, inputs.kind, inputs.key) if inputs.folder is None else None
     return inputs, inputs.name if known is None else known[0]
 
@@ -159,8 +159,8 @@ class Upstream:
         if base not in self._moved:
             refs = dict(self.refs)
             tip = refs.get(f"refs/heads/{self.main}") or refs[f"refs/remotes/{self.main}"]
-            done = self.user.run("rev-list", "--count", tip, f"^{base}")
-            self._moved[base] = int(done.stdout) if done.ok else 0
+            done = None if tip == base else self.user.run("rev-list", "--count", tip, f"^{base}")
+            self._moved[base] = int(done.stdout) if done is not None and done.ok else 0
         return self._moved[base]
 
     def published(self, kept: Line) -> Published | None:
@@ -189,7 +189,7 @@ def read_upstream(user: Git, name: str, subject: Subject, log: ReviewLog, before
     others = tuple(
         (f"refs/heads/{ref.removeprefix(mark)}", tip, tip) for ref, tip in refs.items() if ref.startswith(mark)
     )
-    main = find_main(user, subject.base_name, subject.base)
+    main = find_main(user, subject.base_name, subject.base, refs)
     folders = {ref: str(folder) for ref, folder in user.checked_out().items()}
     names = Branches(name, refs, folders)
     return Upstream(tuple(outer.items()), head, main, user, names, (*others, *log.published))

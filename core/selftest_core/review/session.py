@@ -164,8 +164,13 @@ class ReviewSession:
             self._append("opened", **subject_fields(subject))
         else:
             self._builder.collect(self._subject, self._inputs, self._log.new)
+        # First the refs, then the branches: one that moves in between is another ref to the next refresh.
+        self._upstream, before = self._read_upstream(), self._subject
         self._take_arrivals()
-        self._upstream = self._read_upstream()
+        if self._subject != before:
+            self._upstream = self._read_upstream()
+        elif self._inputs.folder is None:
+            self._stamp = self._inputs.stamp
         self.state = self._build()
         decisions_file.write_decisions(self._home / DECISIONS, self.state.decisions)
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from selftest_core.errors import RefusedError
 from selftest_core.journal import unwritten
 from selftest_tui.fleet.messages import ReviewSaid, VerificationSeen
-from selftest_tui.shared.loading import keep_what_is_there
+from selftest_tui.shared.loading import keep_what_is_there, loading
 from selftest_tui.shared.reports import ReportRenewal, write_report
 from selftest_tui.shared.worker import Worker
 
@@ -85,12 +85,11 @@ class ReviewFeed:
         def job() -> ReviewState:
             from selftest_core.review.session import ReviewSession  # in its thread: it costs the screen nothing
 
-            with _raising_readable_errors():
+            with _raising_readable_errors(), loading():
                 self._session = ReviewSession.open(self._request, self._folder, self._environ, self._say)
             self._session.is_awaited = lambda: self._acts.is_awaited
             self._verifier = self._make_verifier(self._session)
             self._report = ReportRenewal(self._session.state.home, self._session.top, self._environ)
-            keep_what_is_there()  # with the commits of hundreds of agents a search takes longer than a decision
             return self._session.state
 
         return await self._acts.submit(job)
@@ -123,6 +122,9 @@ class ReviewFeed:
         session.refresh()
         if self._answers is None:
             self._answers = AnswerTaker()
+            # Not while the rows are waited for. With the commits of hundreds of agents a search takes longer than a
+            # decision.
+            keep_what_is_there()
         return self._answers.take(session)
 
     @property

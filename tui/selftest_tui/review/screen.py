@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     from textual.app import ComposeResult
     from textual.binding import BindingType
+    from textual.timer import Timer
 
     from selftest_core.config import Config
     from selftest_core.fleet.view import Problem
@@ -86,6 +87,7 @@ class ReviewScreen(ReviewShaping, ReviewIntegrating):
         self._made = RowMaker()
         self._finder: Finder[str, ReviewRow] = Finder(facts_of, FILTER)
         self._is_looking = False
+        self._search: Timer | None = None
         self._wanted_commit = ""
         self.is_integration_wanted = False
         """Ask for agents for all conflicts, once it is open."""
@@ -219,8 +221,22 @@ class ReviewScreen(ReviewShaping, ReviewIntegrating):
         self.rearrange()
         if state is not None and not is_same:
             self.want_verified(state)
-        if state is not None and not is_same and not state.reviewed.dependents.is_whole:
-            self.set_timer(SECONDS_TO_THE_REST, self._look)
+        if not is_same:
+            self._search_soon()
+
+    def _search_soon(self) -> None:
+        """Go on with the search for dependencies soon, once no act is pending."""
+        if self._search is not None:
+            self._search.stop()
+            self._search = None
+        if self.state is not None and not self.state.reviewed.dependents.is_whole:
+            self._search = self.set_timer(SECONDS_TO_THE_REST, self._go_on_searching)
+
+    def _go_on_searching(self) -> None:
+        if self._is_looking or not self.feed.is_idle:
+            self._search_soon()
+        else:
+            self._look()
 
     def go_to_commit(self, oid: str) -> None:
         """Put the cursor on the change that this commit made, once it is known, whatever hides it."""

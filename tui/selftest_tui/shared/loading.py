@@ -19,7 +19,7 @@ _RARELY = (3_000, 50, 50)
 
 @contextmanager
 def loading() -> Iterator[None]:
-    """Pause the collector during imports, then exclude all present objects from it. Use once, near the start."""
+    """Pause the collector while much is loaded that stays, then exclude all present objects from it."""
     gc.disable()
     try:
         yield

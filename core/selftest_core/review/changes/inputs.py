@@ -81,12 +81,17 @@ class Inputs:
         return 0 if self.folder is None else self.folder.journal.stat().st_size
 
 
-def find_inputs(request: Request, cwd: Path, environ: Mapping[str, str], say: Callable[[str], None]) -> Inputs:
-    """Resolve a request; `say` is called with the names of slow steps. Raises UsageError, ToolError."""
+def find_inputs(
+    request: Request, cwd: Path, environ: Mapping[str, str], say: Callable[[str], None], place: Place | None = None
+) -> Inputs:
+    """Resolve a request; `say` is called with the names of slow steps. Raises UsageError, ToolError.
+
+    `place`: that of `cwd`, if it was found already.
+    """
     run = _run_of(request)
     if run is not None:
         return run_inputs(run or None, cwd, environ, request.onto)
-    place = find_place(cwd, environ)
+    place = place or find_place(cwd, environ)
     user = Git(place.git_dir, environ)
     if request.agents:
         from selftest_core.review.changes.agents_branches import fetch_branches

@@ -144,15 +144,15 @@ def _with_importance(change: Change, claims: Mapping[str, Claims]) -> Change:
     return replace(change, sources=sources)
 
 
-def find_main(user: Git, base_name: str, base: str) -> str:
+def find_main(user: Git, base_name: str, base: str, refs: Mapping[str, str] | None = None) -> str:
     """Find the target branch of the work: the one named as base, else the one checked out, else a usual main branch.
 
-    Empty where none of them builds on `base`.
+    Empty where none of them builds on `base`. `refs`: those of the repository, if they were read already.
     """
-    refs = user.refs()
+    refs = user.refs() if refs is None else refs
     head = user.head()
     named = [ref for ref in (f"refs/heads/{base_name}", f"refs/remotes/{base_name}") if base_name]
     for ref in (*named, head, *MAIN_REFS):
-        if ref in refs and user.run("merge-base", "--is-ancestor", base, refs[ref]).ok:
+        if ref in refs and (refs[ref] == base or user.run("merge-base", "--is-ancestor", base, refs[ref]).ok):
             return ref.removeprefix("refs/heads/").removeprefix("refs/remotes/")
     return ""
