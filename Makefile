@@ -9,7 +9,7 @@ JOBS := 5
 # Empty means that bytecode is written, whatever the caller's environment says: starts are three times slower without.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help venv demo test quick agents chaos proof fuzz mutants noop selftest check check-static bench pictures screenshots generate format lock
+.PHONY: help venv demo test quick agents chaos proof fuzz mutants noop selftest check check-static bench soak pictures screenshots generate format lock
 .NOTPARALLEL:
 
 help:
@@ -65,6 +65,9 @@ check-static: venv ## format, lint, types, import contracts, structure, stale ge
 
 bench: venv ## measure against the budgets; writes bench/results.json
 	@$(PYTHON_BIN) -m bench $(ARGS)
+
+soak: venv ## an hour with a thousand agents that change and a provider that flaps; writes bench/soak.json
+	@$(PYTHON_BIN) -m bench.soak $(ARGS)
 
 screenshots: pictures ## the same
 

@@ -25,6 +25,7 @@ from bench import (
 )
 from bench.fleets import MeasuredFleet, a_world, fake_fleet, real_fleet
 from bench.measure import RESULTS, Result, comparison, print_table, read_results, write_results
+from bench.soak import SOAK
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 PARTS = (
     "machine", "import", "paint", "refresh", "screen", "change", "idle", "refresh1000", "keys", "pilot", "memory",
     "check", "run1000", "conductor", "line", "review", "recorder", "replay", "report",
-    "verify", "search", "scenario",
+    "verify", "search", "scenario", "soak",
 )  # fmt: skip
 _REAL = ("refresh", "screen", "change", "idle")
 _FAKE = ("refresh1000", "keys")
@@ -75,6 +76,7 @@ def main() -> int:
     take("replay", replay_rows.replay)
     take("report", report_rows.report)
     take("search", search_rows.search)
+    take("soak", lambda: read_results(SOAK))  # measured by `make soak`, which takes an hour
     take("scenario", lambda: scenario_rows.scenario(arguments.seed, arguments.scenario))
     if "paint" in wanted:
         with a_world() as world:

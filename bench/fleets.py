@@ -104,10 +104,10 @@ def real_fleet(size: int) -> Iterator[MeasuredFleet]:
 
 
 @contextlib.contextmanager
-def fake_fleet(size: int) -> Iterator[MeasuredFleet]:
-    """As many agents as wanted, on one real tmux server, listed by the fake mngr."""
+def fake_fleet(size: int, flapping: int = 0) -> Iterator[MeasuredFleet]:
+    """As many agents as wanted, on one real tmux server, listed by the fake mngr; `flapping` ones more are remote."""
     with a_world() as world:
-        agents = lay_out(world, size)
+        agents = lay_out(world, size, flapping=flapping)
         folders = {agent.name: agent.folder for agent in agents if agent.kind in ("working", "waiting")}
         everything = {agent.name: agent.folder for agent in agents}
         yield MeasuredFleet(world, fake_environ(world, world.environ), {**folders, **everything}, is_real=False)

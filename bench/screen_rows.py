@@ -3,43 +3,28 @@
 from __future__ import annotations
 
 import random
-import re
 import sys
 import threading
 import time
-from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench.measure import Result, cpu_of_process, median, percentile, result
+from bench.terminals import BARE, LINES, NAME, ScreenReader
 from pseudo_terminal import Terminal
-from selftest_recorder.terminal.emulator import open_terminal
-from selftest_recorder.terminal.terminal import text_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from bench.fleets import MeasuredFleet
-    from selftest_recorder.terminal.terminal import Row
 
-_BARE = """
-from textual.app import App
-from textual.widgets import Static
-class Bare(App):
-    def compose(self):
-        yield Static("bare app is here")
-Bare().run()
-"""
 _PROGRAM = str(Path(sys.executable).parent / "selftest-tui")
 _HEADER = "selftest"
-_NAME = re.compile(r"st-7f-[a-z0-9-]+")
-_LINES, _COLUMNS = 50, 180
 _HOME, _UP, _DOWN = "\x1b[H", "\x1b[A", "\x1b[B"
 _QUIET = ("--set", "poll_local=3600", "--set", "poll_all=3600", "--set", "poll_remote=3600")
 """mngr is asked once, at the start."""
 
 
-def _open(fleet: MeasuredFleet, *arguments: str, rows: int = 50) -> Terminal:
+def open_fleet(fleet: MeasuredFleet, *arguments: str, rows: int = 50) -> Terminal:
+    """Open the fleet's screen in a terminal."""
     return Terminal((_PROGRAM, *arguments), cwd=fleet.cwd, env=fleet.environ, rows=rows)
 
 
@@ -47,9 +32,9 @@ def first_paint(fleet: MeasuredFleet, rounds: int = 7) -> dict[str, Result]:
     """From the start of the program to its header on the terminal, by turns with a bare Textual app."""
     ours, bare = [], []
     for _ in range(rounds):
-        with Terminal((sys.executable, "-c", _BARE), cwd=fleet.cwd, env=fleet.environ) as screen:
+        with Terminal((sys.executable, "-c", BARE), cwd=fleet.cwd, env=fleet.environ) as screen:
             bare.append((screen.painted("bare app is here") - screen.began) * 1000)
-        with _open(fleet) as screen:
+        with open_fleet(fleet) as screen:
             ours.append((screen.painted(_HEADER) - screen.began) * 1000)
     ratio = median(ours) / median(bare)
     return {
@@ -65,7 +50,7 @@ def agents_on_screen(fleet: MeasuredFleet, rounds: int = 5) -> dict[str, Result]
     first, whole, before_list = [], [], 0
     names = list(fleet.folders)
     for _ in range(rounds):
-        with _open(fleet, rows=len(names) + 20) as screen:
+        with open_fleet(fleet, rows=len(names) + 20) as screen:
             first.append(min(screen.painted(name) for name in names[:1]) - screen.began)
             whole.append(max(screen.painted(name) for name in names) - screen.began)
             before_list += not _list_has_answered(screen.pid)
@@ -80,7 +65,7 @@ def agents_on_screen(fleet: MeasuredFleet, rounds: int = 5) -> dict[str, Result]
 def change_to_screen(fleet: MeasuredFleet, changes: int = 40) -> dict[str, Result]:
     """From a change of an agent's state on disk to its name being painted in its new place."""
     samples = []
-    with _open(fleet, *_QUIET, rows=fleet.size + 20) as screen:
+    with open_fleet(fleet, *_QUIET, rows=fleet.size + 20) as screen:
         for name in fleet.folders:
             screen.painted(name)
         _wait_for_list(screen.pid)
@@ -106,7 +91,7 @@ def change_to_screen(fleet: MeasuredFleet, changes: int = 40) -> dict[str, Resul
 
 def idle(fleet: MeasuredFleet, seconds: float) -> dict[str, Result]:
     """CPU of the program and of the tmux clients that it starts, while nothing changes and no mngr runs."""
-    with _open(fleet, *_QUIET) as screen:
+    with open_fleet(fleet, *_QUIET) as screen:
         screen.painted(_HEADER)
         _wait_for_list(screen.pid)
         time.sleep(2.0)
@@ -128,7 +113,7 @@ def idle(fleet: MeasuredFleet, seconds: float) -> dict[str, Result]:
 def keys(fleet: MeasuredFleet, presses: int = 100) -> dict[str, Result]:
     """From a cursor key to the output that puts the cursor on another agent, while agents change all the time."""
     stop = threading.Event()
-    with _open(fleet, rows=_LINES) as screen:
+    with open_fleet(fleet, rows=LINES) as screen:
         screen.painted("st-7f-")
         screen.quiet(1.0, patience=20)
         visible = _names_in_order(screen.shown, fleet)
@@ -162,7 +147,7 @@ def keys(fleet: MeasuredFleet, presses: int = 100) -> dict[str, Result]:
         finally:
             stop.set()
             changer.join()
-        moves = _cursor_moves(screen.pieces())
+        moves = ScreenReader(screen).cursor_moves()
     samples = [
         (next(moved for moved in moves if moved > at) - at) * 1000 for at in pressed if any(one > at for one in moves)
     ]
@@ -177,32 +162,9 @@ def keys(fleet: MeasuredFleet, presses: int = 100) -> dict[str, Result]:
     }  # fmt: skip
 
 
-def _cursor_moves(pieces: Sequence[tuple[float, str]]) -> list[float]:
-    """Return the times at which the table's cursor, a line with its own background, came to another agent."""
-    emulator = open_terminal(_COLUMNS, _LINES)
-    found, before = [], ""
-    for at, text in pieces:
-        emulator.feed(text.encode())
-        lines = emulator.read_update(whole=True).rows
-        now = _agent_under_cursor([lines[number] for number in range(2, _LINES - 2) if number in lines])
-        if now and before and now != before:
-            found.append(at)
-        before = now or before
-    return found
-
-
-def _agent_under_cursor(lines: Sequence[Row]) -> str:
-    """The name in the line whose first cells have a background of their own; empty while there is none."""
-    backgrounds = [line[1].pen.background if len(line) > 1 else None for line in lines]
-    counts = Counter(backgrounds)
-    own = [line for line, background in zip(lines, backgrounds, strict=True) if counts[background] == 1]
-    names = [match[0] for line in own if (match := _NAME.search(text_of(line)))]
-    return names[0] if len(names) == 1 else ""
-
-
 def _names_in_order(output: bytes, fleet: MeasuredFleet) -> list[str]:
     """The agents' names in the order in which they were first painted."""
-    found = _NAME.findall(output.decode("utf-8", "replace"))
+    found = NAME.findall(output.decode("utf-8", "replace"))
     return [name for name in dict.fromkeys(found) if name in fleet.folders]
 
 

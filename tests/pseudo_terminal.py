@@ -96,6 +96,15 @@ class Terminal:
                 for at, start, end in zip(self._times, starts, self._ends, strict=True)
             ]
 
+    def raw_pieces(self, first: int = 0) -> list[tuple[float, bytes]]:
+        """What was printed, from piece number `first` on, each with its time."""
+        with self._news:
+            starts = [0, *self._ends][first : len(self._ends)]
+            return [
+                (at, bytes(self._data[start:end]))
+                for at, start, end in zip(self._times[first:], starts, self._ends[first:], strict=True)
+            ]
+
     def press(self, keys: str) -> tuple[int, float]:
         """Type; returns the position and the time before."""
         before = self.position

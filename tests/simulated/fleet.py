@@ -61,11 +61,16 @@ def fake_agents(world: PrivateWorld, count: int) -> tuple[FakeAgent, ...]:
     )
 
 
-def lay_out(world: PrivateWorld, count: int, *, sessions: bool = True) -> tuple[FakeAgent, ...]:
-    """Create the fleet: files, `sessions`, and a program `mngr` in `bin_folder(world)`."""
+def lay_out(world: PrivateWorld, count: int, *, sessions: bool = True, flapping: int = 0) -> tuple[FakeAgent, ...]:
+    """Create the fleet: files, `sessions`, and a program `mngr` in `bin_folder(world)`.
+
+    `flapping`: so many agents more, of a remote provider that flaps; only mngr knows them.
+    """
     agents = fake_agents(world, count)
     (world.host_dir / mngr.MARKER).touch()
     (world.host_dir / "host_id").write_text(HOST_ID, encoding="utf-8")
+    if flapping:
+        (world.host_dir / mngr.FLAPPING).write_text(f"{flapping} 0", encoding="utf-8")
     for number, agent in enumerate(agents):
         _write(agent, number)
     program = bin_folder(world) / "mngr"

@@ -6,6 +6,8 @@ No machine makes a thousand real agents for a measurement (one second each). Sup
 project calls: `--version`, `list`, `message`, `stop`, `start`, `destroy -f`. It reads MNGR_HOST_DIR as
 `simulated.fleet` writes it and uses the tmux server that TMUX and TMUX_TMPDIR name. A contract test compares it with
 the real mngr: keys, types, refusals. FAKE_MNGR_SECONDS is the duration of `list`.
+Where the host folder has a file FLAPPING with a number of agents, there is a provider `boxes` with as many, which
+flaps: of four lists that ask it two have its agents, one has the error of a host that is down, and one has nothing.
 It refuses a host folder without the marker of a simulated fleet, so it never touches a person's agents.
 """
 
@@ -27,7 +29,22 @@ if TYPE_CHECKING:
 
 VERSION = "0.3.0"
 MARKER = "fake-mngr"
+FLAPPING = "flapping"
+BOXES = "boxes"
+_BOXES_HOST = "host-b0e50000000000000000000000000000"
+_TURNS = ("agents", "down", "agents", "nothing")
 _SHELLS = frozenset({"bash", "sh", "zsh", "fish", "dash", "ksh", "tcsh", "csh"})
+
+_DOWN = {
+    "exception_type": "HostConnectionError",
+    "message": "Could not connect to host box1",
+    "is_provider_inaccessible": False,
+    "help_text": None,
+    "traceback_text": None,
+    "provider_name": BOXES,
+    "short_reason": None,
+    "short_remediation": None,
+}
 
 
 class RefusalError(Exception):
@@ -51,12 +68,47 @@ class FakeMngr:
         """`list`: every agent with its state, oldest first."""
         time.sleep(float(os.environ.get("FAKE_MNGR_SECONDS") or 0))
         provider = _option(words, "--provider")
-        if provider not in (None, "local"):
-            return {"agents": [], "errors": []}
         sessions = _sessions()
         now = time.time()
-        agents = [self._listed(data, sessions, now) for data in self._agents()]
-        return {"agents": sorted(agents, key=lambda agent: str(agent["create_time"])), "errors": []}
+        agents: list[dict[str, Any]] = []
+        errors: list[dict[str, Any]] = []
+        if provider in (None, "local"):
+            agents += [self._listed(data, sessions, now) for data in self._agents()]
+        if provider in (None, BOXES):
+            turn = self._turn_of_boxes()
+            if turn == "down":
+                errors.append(_DOWN)
+            # An unfiltered answer without them would mean that they were destroyed.
+            elif turn == "agents" or (turn == "nothing" and provider is None):
+                agents += self._boxes(now)
+        return {"agents": sorted(agents, key=lambda agent: str(agent["create_time"])), "errors": errors}
+
+    def _turn_of_boxes(self) -> str:
+        """Return what the provider answers this time, and count the call; empty where there is none."""
+        counted = self.host_dir / FLAPPING
+        if not counted.exists():
+            return ""
+        size, asked = counted.read_text(encoding="utf-8").split()
+        draft = counted.with_suffix(".draft")
+        draft.write_text(f"{size} {int(asked) + 1}", encoding="utf-8")
+        draft.replace(counted)
+        return _TURNS[int(asked) % len(_TURNS)]
+
+    def _boxes(self, now: float) -> list[dict[str, Any]]:
+        """The agents of the flapping provider, which wait all the time."""
+        size = int((self.host_dir / FLAPPING).read_text(encoding="utf-8").split()[0])
+        host = {**self._host(), "id": _BOXES_HOST, "name": "box1", "provider_name": BOXES}
+        created = "2026-11-20T00:00:00+00:00"
+        found = []
+        for number in range(size):
+            data = {
+                "id": f"agent-b0{number:030x}", "name": f"st-7f-boxes-{number}", "type": "command",
+                "command": "sleep 100000", "work_dir": f"/boxes/{number}", "created_branch_name": None,
+                "create_time": created, "start_on_boot": False, "labels": {"project": "acme-shop"},
+            }  # fmt: skip
+            sessions = {f"mngr-{data['name']}": ("sleep", 4000 + number, False)}
+            found.append({**self._listed(data, sessions, now), "host": host})
+        return found
 
     def message(self, words: Sequence[str]) -> dict[str, Any]:
         """`message`: types the text, from `-m` or stdin, into each agent that runs."""
@@ -292,7 +344,7 @@ def main(words: Sequence[str]) -> int:
         return refusal.exit_status
     if answer is not None:
         print(json.dumps(answer))
-    if words[0] == "message" and answer and answer["failed_agents"]:
+    if answer and (answer.get("failed_agents") or answer.get("errors")):
         return 1
     return 0
 
