@@ -5,6 +5,7 @@ This wires the feed to the table, and the cursor to the right pane. What keys do
 
 from __future__ import annotations
 
+import gc
 import time
 from dataclasses import replace
 from functools import partial
@@ -46,6 +47,8 @@ if TYPE_CHECKING:
 SECONDS_OF_REST = 0.05
 SECONDS_TO_LOAD = 0.5
 """Seconds after the first frame until the modules that keys need are loaded."""
+SECONDS_TO_SETTLE = 15.0
+"""Seconds after the first frame until the first answers are on the screen, even of a thousand agents."""
 
 
 def _load_acts() -> None:
@@ -53,6 +56,8 @@ def _load_acts() -> None:
     import selftest_tui.fleet.acting
     import selftest_tui.shared.dialogs.choose
     import selftest_tui.shared.dialogs.help  # noqa: F401 -- loaded, and used where it is wanted
+
+    gc.freeze()
 
 
 class FleetScreen(FleetActions):
@@ -130,6 +135,9 @@ class FleetScreen(FleetActions):
         if self._place is None:
             feed.find_place(self.folder, self.environ, self.post_message)
         self.set_interval(1.0, self._tick)
+        # Modules and the agents of the first answers stay: looking through them for garbage takes a tenth of a second
+        # and more with a thousand agents, in which no key is handled.
+        self.set_timer(SECONDS_TO_SETTLE, gc.freeze)
 
     def on_unmount(self) -> None:
         """Stop the watch, without waiting: the user has the terminal back at once."""
