@@ -17,7 +17,7 @@ from textual import events
 import scenes
 from selftest_core.agents import State
 from selftest_core.fleet.fold import Fleet, apply, view
-from selftest_core.fleet.observations import Probed
+from selftest_core.fleet.observations import Listed, ListFailed, ListingError, Probed
 from selftest_tui.app.app import FleetApp
 from selftest_tui.fleet.agent_table import AgentTable
 from simulated.watch import StillWatch
@@ -29,12 +29,17 @@ _CHANGED = 10
 
 
 class Looks:
-    """Look after look of the probe, each with ten agents changed, folded as the watch does."""
+    """Look after look of the probe, each with ten agents changed, folded as the watch does.
+
+    After each fifth look a remote provider answers, and flaps: with its agents, with an error, or with nothing.
+    """
 
     def __init__(self, size: int) -> None:
         self._scene = scenes.many(size)
         self._probed = self._scene.probed
         self._fleet: Fleet = self._scene.fleet
+        agents = [row.agent for row in view(self._fleet, self._probed.at).rows]
+        self._flapping = tuple(agent for agent in agents if agent.host.provider == scenes.BOX.provider)
         self._turn = 0
 
     def view(self) -> FleetView:
@@ -54,7 +59,17 @@ class Looks:
             self._probed.at + 1.0, self._probed.host_id, self._probed.host_name, tuple(agents), self._probed.servers
         )
         self._fleet = apply(self._fleet, self._probed)
+        if self._turn % 5 == 0:
+            self._fleet = apply(self._fleet, self._answer_of_flapping(self._turn // 5 % 4))
         return self.view()
+
+    def _answer_of_flapping(self, turn: int) -> Listed | ListFailed:
+        provider, at = scenes.BOX.provider, self._probed.at
+        if turn == 0:
+            return ListFailed(at, provider, "mngr list gave no answer", seconds=0.1)
+        errors = (ListingError(provider, "Could not connect to host box1"),) if turn == 1 else ()
+        agents = self._flapping if turn == 2 else ()
+        return Listed(at, provider, agents, errors, 0.1)
 
 
 def _app(looks: Looks) -> tuple[FleetApp, list[StillWatch]]:
@@ -118,6 +133,8 @@ async def memory(size: int, count: int) -> dict[str, Any]:
             watches[0].show(looks.next())
             app.screen.call_after_refresh(painted.set)
             await painted.wait()
+            if len(app.fleet.view.rows) != size:
+                raise RuntimeError(f"{len(app.fleet.view.rows)} of {size} agents are left")
             if number % max(1, count // 60) == 0:
                 points.append((number, _resident()))
     return {"points": points}

@@ -36,7 +36,8 @@ def memory(size: int, refreshes: int) -> dict[str, Result]:
         f"memory_slope_{size}": result(
             growth, "KiB/1000", 256.0, against=f"{points[0][1] / 1024:.0f} MiB when warm",
             note=f"{size} agents, {refreshes} refreshes as fast as they go; resident size {said['points'][0][1]} → "
-            f"{said['points'][-1][1]} KiB; slope after a third of them, KiB per 1,000 refreshes; 10 agents change each",
+            f"{said['points'][-1][1]} KiB; slope after a third of them, KiB per 1,000 refreshes; 10 agents "
+            "change each, and a provider flaps",
         ),
     }  # fmt: skip
 

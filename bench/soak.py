@@ -94,6 +94,7 @@ class Soak:
                 sys.stderr.flush()
             self._turn(turn, began + elapsed)
             turn += 1
+        self.soaked.memory.append((time.perf_counter() - began, _resident(self._screen.pid)))
 
     def _turn(self, turn: int, began: float) -> None:
         name = self._random.choice(self._visible if turn % 2 else self._hidden)

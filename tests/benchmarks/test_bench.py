@@ -80,3 +80,16 @@ def test_two_runs_stand_side_by_side_with_their_ratio(tmp_path: Path) -> None:
         ["gone", "1", "s", "—"],
         ["new", "—", "3", "MB"],
     ]
+
+
+@pytest.mark.real
+def test_a_soak_sees_each_change_and_each_key(tmp_path: Path, world: World) -> None:
+    out = tmp_path / "soak.json"
+
+    world.run([sys.executable, "-m", "bench.soak", "--seconds", "4", "--agents", "60", "--out", out], cwd=ROOT)
+
+    rows = read_results(out)
+    assert rows["soak_missed_changes"].value == 0
+    assert rows["soak_vanished_agents"].value == 0
+    assert "4 changes" in rows["soak_missed_changes"].note or "3 changes" in rows["soak_missed_changes"].note
+    assert all(row.value is not None for row in rows.values())

@@ -13,7 +13,8 @@ from selftest_core.fleet.sources.mngr_list import parse_listing
 from selftest_core.fleet.sources.probe import Probe
 from selftest_core.tools.process import Completed, run
 from simulated.fleet import fake_environ, lay_out
-from worlds import BIN, eventually
+from simulated.mngr import FLAPPING
+from worlds import BIN, ROOT, eventually
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from selftest_core.fleet.observations import Probed
     from worlds import World
 
+FIXTURES = ROOT / "tests/fixtures/mngr/0.3.0"
 UNKNOWN = "agent-ffffffffffffffffffffffffffffffff"
 
 
@@ -154,6 +156,27 @@ def test_our_parser_and_our_probe_see_one_fleet(fake: Fake) -> None:
 
 def test_only_the_asked_provider_answers(fake: Fake) -> None:
     assert answer(fake.mngr("list", "--format", "json", "--provider", "modal")) == {"agents": [], "errors": []}
+
+
+def test_a_flapping_provider_has_its_agents_an_error_or_nothing(fake: Fake) -> None:
+    flapping = fake.world.host_dir / FLAPPING
+    flapping.write_text("3 0", encoding="utf-8")
+    try:
+        asked = [fake.mngr("list", "--format", "json", "--provider", "boxes") for _ in range(4)]
+        everything = [fake.mngr("list", "--format", "json") for _ in range(4)]
+    finally:
+        flapping.unlink()
+
+    captured = json.loads((FIXTURES / "err_down_json.out").read_bytes())
+    assert shape(answer(asked[1])["errors"][0]).keys() == shape(captured["errors"][0]).keys()
+    listed = [parse_listing(done.stdout, at=1.0, provider="boxes") for done in asked]
+    assert [(len(one.agents), len(one.errors)) for one in listed] == [(3, 0), (0, 1), (3, 0), (0, 0)]
+    assert [done.exit_status for done in asked] == [0, 1, 0, 0]
+    # A healthy provider is in each answer, and one whose answer is empty was not destroyed.
+    listed = [parse_listing(done.stdout, at=1.0, provider=None) for done in everything]
+    remote = [sum(agent.host.provider == "boxes" for agent in one.agents) for one in listed]
+    assert remote == [3, 0, 3, 3]
+    assert all(len(one.agents) >= 39 for one in listed)
 
 
 def test_it_refuses_a_folder_that_is_no_fake_fleet(shared_world: World, fake: Fake) -> None:

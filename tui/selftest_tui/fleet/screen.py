@@ -47,8 +47,8 @@ if TYPE_CHECKING:
 SECONDS_OF_REST = 0.05
 SECONDS_TO_LOAD = 0.5
 """Seconds after the first frame until the modules that keys need are loaded."""
-SECONDS_TO_SETTLE = 15.0
-"""Seconds after the first frame until the first answers are on the screen, even of a thousand agents."""
+SECONDS_TO_SETTLE = (2.0, 15.0)
+"""Seconds after the first frame until what stays is there: modules and local agents, then mngr's first answers."""
 
 
 def _load_acts() -> None:
@@ -56,8 +56,6 @@ def _load_acts() -> None:
     import selftest_tui.fleet.acting
     import selftest_tui.shared.dialogs.choose
     import selftest_tui.shared.dialogs.help  # noqa: F401 -- loaded, and used where it is wanted
-
-    gc.freeze()
 
 
 class FleetScreen(FleetActions):
@@ -135,9 +133,10 @@ class FleetScreen(FleetActions):
         if self._place is None:
             feed.find_place(self.folder, self.environ, self.post_message)
         self.set_interval(1.0, self._tick)
-        # Modules and the agents of the first answers stay: looking through them for garbage takes a tenth of a second
-        # and more with a thousand agents, in which no key is handled.
-        self.set_timer(SECONDS_TO_SETTLE, gc.freeze)
+        if not self.app.is_headless:  # a process of tests has many apps, one after another
+            # No key is handled while Python looks for garbage: with a thousand agents for a sixth of a second.
+            for seconds in SECONDS_TO_SETTLE:
+                self.set_timer(seconds, gc.freeze)
 
     def on_unmount(self) -> None:
         """Stop the watch, without waiting: the user has the terminal back at once."""
