@@ -18,6 +18,7 @@ import run_scenes
 from recorder.report.report_scenes import small_run
 from selftest_core.run.clock import WallClock
 from selftest_core.run.outcome.ends import End
+from selftest_core.run.plan.plan import Deletion, RestingTest, Suite
 from selftest_core.run.reporting import SECONDS_BETWEEN, RunReports
 from selftest_core.schema.registry import schema
 from selftest_recorder.report.builder import ReportBuilder
@@ -62,6 +63,30 @@ def test_every_test_has_a_page_and_every_link_a_target(tmp_path: Path) -> None:
     for page in [report / "index.html", *(report / "tests").glob("*.html")]:
         for link in re.findall(r'(?:href|src)="([^"#:]+)', page.read_text(encoding="utf-8")):
             assert (page.parent / link).exists(), (page.name, link)
+
+
+def test_tests_that_rest_are_new_or_gone_are_told_and_obeyed_by_nothing(tmp_path: Path) -> None:
+    evil = "tests/test_a.py::test_x[<script>alert(1)</script> `@all`]"
+    suite = Suite(
+        resting=(RestingTest(evil, "green and unchanged in its last 3 runs", 2),), since="20261120-0200-7f3a",
+        grown=("tests/test_all.py::test_new",),
+        deleted=(Deletion(evil, "a" * 40, "Drop <b>it</b> @all", "st-7f (claude)"), Deletion("tests/b.py::test_y")),
+    )  # fmt: skip
+    report = written(run_scenes.story(tmp_path, 2, suite=suite).write())
+
+    found = document(report)
+    assert [one["test"] for one in found["resting"]] == [evil]
+    assert (found["compared_with"], found["grown"]) == (suite.since, list(suite.grown))
+    assert [one["commit"] for one in found["deleted"]] == ["a" * 40, None]
+    assert len(found["tests"]) == 2, "resting tests are none of the run's"
+    index = (report / "index.html").read_text(encoding="utf-8")
+    assert "1 test without an agent, as they rest" in index
+    assert "deleted by st-7f (claude) in <code>aaaaaaaaaaaa</code>: Drop &lt;b&gt;it&lt;/b&gt; @all" in index
+    assert "<script>alert" not in index
+    summary = (report / "summary.md").read_text(encoding="utf-8")
+    assert "## New tests since run `20261120-0200-7f3a`\n\n- `tests/test_all.py::test_new`" in summary
+    assert "deleted by `st-7f (claude)` in aaaaaaaaaaaa: `Drop <b>it</b> @all`" in summary
+    assert "- 1 test without an agent: green and unchanged in its last 3 runs" in summary
 
 
 def test_a_block_leads_to_its_tests_and_to_the_changes_of_their_agents(tmp_path: Path) -> None:

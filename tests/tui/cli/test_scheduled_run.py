@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from typing import TYPE_CHECKING, Any
 
 import jsonschema
 import pytest
 
 from core.run.fingerprints import fingerprint
-from core.run.shop import make_shop
+from core.run.shop import TESTS, make_shop
+from fleet_parts import agent_id
 from github import GitHub, pull_request
+from run_scenes import BEGAN, FIXED, story
 from selftest_core.git.command import Place
 from selftest_core.review.pull_request import marker
 from selftest_core.run.history.scheduled_log import scheduled_lines, scheduled_log
+from selftest_core.run.outcome.ends import End
+from selftest_core.run.plan.plan import PlannedTest
 from tui.cli.programs import ours
 from worlds import World, a_world
 
@@ -93,6 +98,48 @@ def test_a_pull_request_that_was_closed_by_hand_does_not_count(shop: World, gith
     done, line = scheduled(shop, "--", "-k", "nothing_at_all", "--ignore=tests/test_broken.py")
     assert done.returncode == 2
     assert "No tests were collected" in line["title"]
+
+
+def test_it_is_skipped_where_the_budget_of_the_day_pays_for_no_agent(world: World) -> None:
+    repository = make_shop(world)
+    now = time.time()
+    earlier = story(
+        repository / ".selftest" / "runs", 1, run="20261118-0200-0000", repository=str(repository), created_at=now,
+        usd_per_agent=1.0,
+    )  # fmt: skip
+    earlier.launch(0, now - BEGAN)
+    earlier.end(0, now - BEGAN, End.UNCHANGED)
+    earlier.write()
+    limits = ("--set", "skip_while_open=false", "--set", "budget_day_usd=1.5", "--set", "usd_per_agent=1")
+
+    done, line = scheduled(world, "tests/test_tax.py", *limits)
+
+    assert done.returncode == 0
+    assert line["skipped"] == "the day's budget of 1.50 USD is used up"
+    assert [path.name for path in (repository / ".selftest" / "runs").iterdir()] == ["20261118-0200-0000"]
+
+
+def test_it_is_skipped_where_every_test_rests_and_those_nights_count(world: World) -> None:
+    repository = make_shop(world)
+    earlier = story(
+        repository / ".selftest" / "runs", 1, run="20261118-0200-0000", repository=str(repository),
+        base=world.run(["git", "rev-parse", "HEAD"]).stdout.strip(),
+        tests=(PlannedTest(TESTS[3], "st-1", agent_id(1), ()),),
+    )  # fmt: skip
+    earlier.launch(0, 1)
+    earlier.end(0, 2, End.UNCHANGED, outcome={**FIXED, "changes": {}, "escalations": []})
+    earlier.write()
+    rest = ("--set", "skip_while_open=false", "--set", "rest_after=1", "--set", "rest_for=2", "tests/test_tax.py")
+    says = [scheduled(world, *rest)[1] for _ in range(2)]
+
+    assert [line["skipped"].partition(", or")[0] for line in says] == [
+        "the only test rests. The first one works again in 2 runs",
+        "the only test rests. The first one works again in 1 run",
+    ]
+    assert [line["resting"][0]["until"] for line in says] == [2, 1]
+    assert [line["tests"] for line in says] == [0, 0]
+    plan = json.loads(ours(world, "run", "--dry-run", "--json", *rest, check=True).stdout)
+    assert [test["test"] for test in plan["tests"]] == [TESTS[3]], "its rest is over"
 
 
 @pytest.mark.parametrize(

@@ -168,11 +168,13 @@ def run(call: Call) -> int:
         arguments, tests=tuple(arguments.tests), affected_by=arguments.affected_by, is_resting=arguments.rest
     )
 
-    def start(on_begin: Callable[[RunFolder], None] | None = None) -> int:
-        prepared = asyncio.run(prepare(wanted, call.config, environ, call.cwd, tell, isolation_of_claims))
+    def make() -> Prepared:
+        return asyncio.run(prepare(wanted, call.config, environ, call.cwd, tell, isolation_of_claims))
+
+    def start(prepared: Prepared, on_begin: Callable[[RunFolder], None]) -> int:
         return start_or_show(prepared, call, on_begin=on_begin)
 
-    return run_scheduled(call, start) if arguments.scheduled else start()
+    return run_scheduled(call, make, start) if arguments.scheduled else start_or_show(make(), call)
 
 
 def check_agent_options(call: Call) -> None:

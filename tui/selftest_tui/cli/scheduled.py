@@ -1,7 +1,7 @@
 """`run --batch --scheduled`: a run from cron or CI, which is skipped where it should not start now.
 
-It is skipped while another scheduled run of the repository is conducted, while an earlier pull request is open, and
-where every test rests.
+It is skipped while another scheduled run of the repository is conducted, while an earlier pull request is open,
+where every test rests, and where the budget of the day is used up.
 A skipped run ends with 0, prints one summary with `skipped`, and writes nothing but its line in `scheduled.jsonl`.
 """
 
@@ -19,12 +19,15 @@ if TYPE_CHECKING:
     from selftest_core.git.command import Place
     from selftest_core.run.history.scheduled_log import ScheduledLog
     from selftest_core.run.plan.plan import RestingTest
+    from selftest_core.run.plan.preparation import Prepared
     from selftest_core.run.store import RunFolder
     from selftest_tui.cli.command import Call
 
 
-def run_scheduled(call: Call, start: Callable[[Callable[[RunFolder], None]], int]) -> int:
-    """Start a run, or skip it. `start` prepares and conducts one, calls back once its folder is made, and returns the
+def run_scheduled(
+    call: Call, prepare: Callable[[], Prepared], start: Callable[[Prepared, Callable[[RunFolder], None]], int]
+) -> int:
+    """Start a run, or skip it. `start` conducts a prepared one, calls back once its folder is made, and returns the
     exit status."""
     from selftest_core.git.command import find_place
     from selftest_core.run.history.resting import EverythingRestsError
@@ -41,9 +44,11 @@ def run_scheduled(call: Call, start: Callable[[Callable[[RunFolder], None]], int
             log.write({"at": instant(time.time()), "run": folder.run})
 
         try:
-            return start(note)
+            prepared = prepare()
         except EverythingRestsError as error:
             return _skip(f"{error.title[0].lower()}{error.title[1:]}. {error.detail}", log, error.resting)
+        reason = _day_budget_reason(prepared)
+        return _skip(reason, log) if reason else start(prepared, note)
 
 
 def check_scheduled(call: Call) -> None:
@@ -67,6 +72,16 @@ def _skip_reason(place: Place, log: ScheduledLog, call: Call) -> str:
     tell("asking gh for open pull requests")
     found = find_open_pull_request(place, Git(place.git_dir, call.environ), call.environ)
     return "" if found is None else f"pull request {found.number} of an earlier run is open: {found.url}"
+
+
+def _day_budget_reason(prepared: Prepared) -> str:
+    """Return which budget of the day does not pay for one more agent, empty where all do."""
+    from selftest_core.run.conduct.policy import Policy
+    from selftest_core.run.fold import begin
+    from selftest_core.run.spending import used_up_reason
+
+    day = prepared.offer.estimates.day
+    return "" if day is None else used_up_reason(begin(prepared.plan), Policy(), others=day.spent)
 
 
 def _skip(reason: str, log: ScheduledLog, resting: Sequence[RestingTest] = ()) -> int:

@@ -41,7 +41,7 @@ class EverythingRestsError(UsageError):
         soonest = min(one.until for one in resting)
         runs = "1 run" if soonest == 1 else f"{soonest} runs"
         super().__init__(
-            f"All {len(resting)} tests rest",
+            f"All {len(resting)} tests rest" if len(resting) > 1 else "The only test rests",
             f"The first one works again in {runs}, or when something that affects it changes.",
             "Run them anyway with --no-rest; the setting rest_after = 0 ends resting.",
         )
