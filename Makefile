@@ -32,7 +32,7 @@ quick: venv ## tests that need no private world, so no agent and no terminal: fo
 agents: venv ## tests with the real Claude Code and Codex on the scripted model; npm installs both into .agents
 	@scripts/agents $(ARGS)
 
-chaos: venv ## kill conductors of real runs at twenty random moments, and rehearsed ones at thousands
+chaos: venv ## kill a hundred conductors of real agents and a thousand of simulated ones, over ten runs each
 	@$(PYTHON_BIN) scripts/chaos.py $(ARGS)
 
 proof: venv ## hold verification against known truths, on a thousand scripted lines, on real git and pytest, and killed

@@ -164,6 +164,25 @@ class KilledRun:
         path = self.folder.journal
         return read(path.read_bytes()).entries if path.is_file() else ()
 
+    def lost(self) -> list[str]:
+        """Tests without the end and the commits that their story leads to."""
+        expected = {f"agent-{name}": (end, commits) for name, end, commits in self.stories}
+        rows = self.run.rows
+        return [
+            f"{name}: {rows[name].end}, {rows[name].commits} commits: {rows[name].text}"
+            for name, right in expected.items()
+            if (rows[name].end, rows[name].commits) != right
+        ]
+
+    def doubled(self) -> list[str]:
+        """Tests that an agent began more than once, or that were tried or fetched more than once."""
+        begun = Counter((self.world.root / "started").read_text().split())
+        again = {row.planned.node_id for row in self.run.rows.values() if row.attempt > 1}
+        for row in self.run.rows.values():
+            if row.member is not None and len(list(self.folder.attempt(row.member).parent.iterdir())) > 1:
+                again.add(row.planned.node_id)
+        return sorted(again | {test for test, times in begun.items() if times > 1})
+
     def assert_as_if_undisturbed(self) -> None:
         """The ends that the stories lead to; nobody made, begun or fetched twice; nothing and nobody left over."""
         run, world = self.run, self.world

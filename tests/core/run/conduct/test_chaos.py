@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from core.run.rehearsals import Rehearsal, a_rehearsal, assert_told_rightly
 from selftest_core.journal import read
 from selftest_core.run.conduct.policy import Policy
-from selftest_core.run.events import Phase
+from selftest_core.run.events import Event, Phase
 from selftest_core.run.outcome.ends import End
 from selftest_core.run.store import RequestKind, RunRequest
 from simulated.crew import Role
@@ -62,6 +62,24 @@ SCALE = int(os.environ.get("CHAOS", "1"))
 THOROUGH = settings(
     deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck), print_blob=True
 )
+
+
+def lost(rehearsal: Rehearsal) -> list[str]:
+    """Tests without the end that the role of their agent leads to."""
+    expected = {test.agent_name: ENDS[rehearsal.world.roles[test.agent_name]] for test in rehearsal.plan.tests}
+    rows = rehearsal.run.rows
+    return [f"{name}: {rows[name].end}, not {end}" for name, end in expected.items() if rows[name].end is not end]
+
+
+def doubled(rehearsal: Rehearsal) -> list[str]:
+    """Tests that had two agents at once, and attempts that ended twice."""
+    ends = Counter(
+        (str(entry.fields["agent"]), entry.fields["attempt"])
+        for entry in read(rehearsal.ledger.data).entries
+        if entry.event == Event.ENDED
+    )
+    twice = [f"{name}, attempt {attempt}" for (name, attempt), times in ends.items() if times > 1]
+    return [*twice, *(wrong for wrong in rehearsal.world.wrongs if wrong.startswith("two agents"))]
 
 
 def assert_as_if_undisturbed(rehearsal: Rehearsal) -> None:
