@@ -26,7 +26,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 from core.run import killing  # noqa: E402 -- the tests' own harness, from where it is
 from core.run.conduct import test_chaos as simulated  # noqa: E402
-from core.run.rehearsals import a_rehearsal  # noqa: E402
+from core.run.rehearsals import a_rehearsal, doubled, lost  # noqa: E402
 from worlds import a_world  # noqa: E402
 
 if TYPE_CHECKING:
@@ -60,11 +60,11 @@ def _all(
     kind: str, wanted: int, each: int, dice: random.Random, one_run: Callable[[random.Random, int], Found]
 ) -> bool:
     """Kill so many conductors, `each` of one run; print what was lost and doubled over all."""
-    began, killed, runs, lost, doubled = time.monotonic(), 0, 0, 0, 0
+    began, killed, runs, all_lost, all_doubled = time.monotonic(), 0, 0, 0, 0
     while killed < wanted:
         runs += 1
         kills, conductors, tests, run_lost, run_doubled = one_run(dice, min(each, wanted - killed))
-        killed, lost, doubled = killed + kills, lost + len(run_lost), doubled + len(run_doubled)
+        killed, all_lost, all_doubled = killed + kills, all_lost + len(run_lost), all_doubled + len(run_doubled)
         says = "".join(f"\n  lost: {name}" for name in run_lost) + "".join(
             f"\n  doubled: {name}" for name in run_doubled
         )
@@ -73,8 +73,8 @@ def _all(
             f"{len(run_lost)} lost, {len(run_doubled)} doubled, {time.monotonic() - began:.0f} s{says}",
             flush=True,
         )
-    print(f"{kind}: {killed} kills, {runs} runs, {lost} lost, {doubled} doubled", flush=True)
-    return not lost and not doubled
+    print(f"{kind}: {killed} kills, {runs} runs, {all_lost} lost, {all_doubled} doubled", flush=True)
+    return not all_lost and not all_doubled
 
 
 def _real(dice: random.Random, most: int) -> Found:
@@ -85,10 +85,10 @@ def _real(dice: random.Random, most: int) -> Found:
             if not run.conduct_and_kill(dice, dice.randrange(90 if most == 1 else 9), LONGEST):
                 break
         run.conduct()
-        lost, doubled = run.lost(), run.doubled()
-        if not lost and not doubled:
+        run_lost, run_doubled = run.lost(), run.doubled()
+        if not run_lost and not run_doubled:
             run.assert_as_if_undisturbed()
-        return len(run.kills), run.run.conductors, len(run.stories), lost, doubled
+        return len(run.kills), run.run.conductors, len(run.stories), run_lost, run_doubled
 
 
 def _simulated(dice: random.Random, most: int) -> Found:
@@ -107,10 +107,10 @@ def _simulated(dice: random.Random, most: int) -> Found:
                 break
             kills += 1
         rehearsal.conduct()
-        lost, doubled = simulated.lost(rehearsal), simulated.doubled(rehearsal)
-        if not lost and not doubled:
+        run_lost, run_doubled = lost(rehearsal), doubled(rehearsal)
+        if not run_lost and not run_doubled:
             simulated.assert_as_if_undisturbed(rehearsal)
-        return kills, rehearsal.run.conductors, AGENTS, lost, doubled
+        return kills, rehearsal.run.conductors, AGENTS, run_lost, run_doubled
 
 
 def _thorough() -> int:

@@ -96,14 +96,15 @@ class SimulatedWorld:
 
     `roles` by test (planned agent name); others succeed. `trouble`: how often a call fails for no reason, 0 to 1.
     `answers`: what agents were told: test, attempt, and the answer that they have then.
-    `outage`: from when to when, in seconds of simulated time, no call reaches anybody. `is_interactive`: agents begin
-    when they get their prompt; `has_transcripts`: and whether they got it can be read.
+    `outages`: from when to when, in seconds of simulated time, no call reaches anybody. `provider`: of all agents.
+    `is_interactive`: agents begin when they get their prompt; `has_transcripts`: and whether they got it can be read.
     """
 
     seed: int = 0
     roles: Mapping[str, Role] = field(default_factory=dict)
     trouble: float = 0.0
-    outage: tuple[float, float] = (0.0, 0.0)
+    outages: tuple[tuple[float, float], ...] = ()
+    provider: str = "simulated"
     is_interactive: bool = False
     has_transcripts: bool = True
     agents: dict[str, SimulatedAgent] = field(default_factory=dict)
@@ -128,6 +129,11 @@ class SimulatedWorld:
             for agent in self.agents.values()
             if agent.stopped_at is None and not (agent.is_doomed and now >= agent.there_at + agent.seconds / 2)
         ]
+
+    def restart(self, now: float) -> None:
+        """Restart the machine: every agent on it has stopped."""
+        for agent in self.live(now):
+            agent.stopped_at = now
 
 
 class SimulatedCrew:
@@ -164,7 +170,7 @@ class SimulatedCrew:
         if fails:
             raise LaunchError("mngr could not create the agent", f"Error: quota of host 10.0.0.{dice.randrange(255)}")
         self._count(member)
-        return Seen(Life.WORKING, host_id=_host(member), provider="simulated")
+        return Seen(Life.WORKING, host_id=_host(member), provider=self.world.provider)
 
     async def restart(self, member: Member) -> Seen:
         """Start it again in some seconds; its results are away at once. After a cancel it was started or not."""
@@ -177,7 +183,7 @@ class SimulatedCrew:
         await asyncio.sleep(1.0)
         agent.member, agent.stopped_at = member, None
         self._count(member)
-        return Seen(Life.WORKING, host_id=_host(member), provider="simulated")
+        return Seen(Life.WORKING, host_id=_host(member), provider=self.world.provider)
 
     def _count(self, member: Member) -> None:
         live = [one for one in self.world.live(self.clock.passed) if one.member.test == member.test]
@@ -325,8 +331,7 @@ class SimulatedCrew:
             raise ToolFailedError("mngr failed", "Error: connection reset by peer")
 
     def _refuse_in_outage(self) -> None:
-        begin, end = self.world.outage
-        if begin <= self.clock.passed < end:
+        if any(begin <= self.clock.passed < end for begin, end in self.world.outages):
             raise ToolFailedError("mngr failed", "Error: network is unreachable")
 
     def _is_gone(self, agent: SimulatedAgent) -> bool:
@@ -345,7 +350,7 @@ class SimulatedCrew:
             return Seen(Life.LOST, detail=f"host {host} is gone")
         written = self._written(agent)
         stamp = "" if written is None else hashlib.sha256(written).hexdigest()[:12]
-        return Seen(self._life(agent), stamp, host, "simulated")
+        return Seen(self._life(agent), stamp, host, self.world.provider)
 
     def _life(self, agent: SimulatedAgent) -> Life:
         if agent.stopped_at is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -12,6 +13,7 @@ from selftest_core.run.conduct.conductor import Conductor
 from selftest_core.run.conduct.policy import Policy
 from selftest_core.run.events import NEXT, Event
 from selftest_core.run.fold import Run, apply, begin, fold
+from selftest_core.run.outcome.ends import End
 from selftest_core.run.plan.plan import PlannedTest, RunPlan
 from selftest_core.run.store import RunFolder
 from simulated.clock import EPOCH, SimulatedClock, play
@@ -31,6 +33,27 @@ RUN = "20261121-0931-7f3a"
 TIMEOUT = 220.0
 POLL = 6.0
 """Seconds between looks: what a rehearsal costs is how often it looks."""
+
+ENDS: dict[Role, End] = {
+    Role.SUCCEEDS: End.SUCCEEDED,
+    Role.CHANGES_NOTHING: End.UNCHANGED,
+    Role.STAYS_RED: End.RED,
+    Role.BLOCKED: End.BLOCKED,
+    Role.CRASHES: End.CRASH,
+    Role.HANGS: End.TIMEOUT,
+    Role.WRITES_NONSENSE: End.UNREADABLE,
+    Role.WRITES_SLOWLY: End.SUCCEEDED,
+    Role.BREAKS_ITS_BUNDLE: End.UNREADABLE,
+    Role.VANISHES_ONCE: End.SUCCEEDED,
+    Role.VANISHES: End.LOST,
+    Role.FAILS_TO_LAUNCH_ONCE: End.SUCCEEDED,
+    Role.FAILS_TO_LAUNCH: End.LAUNCH,
+    Role.NEEDS_A_REMINDER: End.SUCCEEDED,
+    Role.FORGETS: End.TIMEOUT,
+    Role.ASKS: End.TIMEOUT,
+    Role.IS_LIMITED: End.SUCCEEDED,
+}
+"""How a test must end by what its agent does, killed conductors or not."""
 
 
 def a_plan(tests: int = 12, *, named: Sequence[tuple[str, str]] = (), is_real: bool = False, **changes: Any) -> RunPlan:
@@ -173,6 +196,24 @@ def a_rehearsal(
     named = {test.agent_name: role for test, role in zip(plan.tests, roles, strict=False)}
     folder.mkdir(parents=True, exist_ok=True)
     return Rehearsal(plan, SimulatedWorld(seed, named, trouble), RunFolder(folder), policy or Policy(poll=POLL))
+
+
+def lost(rehearsal: Rehearsal) -> list[str]:
+    """Tests without the end that the role of their agent leads to."""
+    expected = {test.agent_name: ENDS[rehearsal.world.roles[test.agent_name]] for test in rehearsal.plan.tests}
+    rows = rehearsal.run.rows
+    return [f"{name}: {rows[name].end}, not {end}" for name, end in expected.items() if rows[name].end is not end]
+
+
+def doubled(rehearsal: Rehearsal) -> list[str]:
+    """Tests that had two agents at once, and attempts that ended twice."""
+    ends = Counter(
+        (str(entry.fields["agent"]), entry.fields["attempt"])
+        for entry in read(rehearsal.ledger.data).entries
+        if entry.event == Event.ENDED
+    )
+    twice = [f"{name}, attempt {attempt}" for (name, attempt), times in ends.items() if times > 1]
+    return [*twice, *(wrong for wrong in rehearsal.world.wrongs if wrong.startswith("two agents"))]
 
 
 def assert_told_rightly(plan: RunPlan, entries: Sequence[Entry]) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from core.run.rehearsals import TIMEOUT, a_rehearsal
-from selftest_core.run.events import Event
+from selftest_core.run.events import Event, Phase
 from selftest_core.run.fetch.received_files import SCREEN
 from simulated.crew import Role
 
@@ -104,7 +104,7 @@ def test_a_fetch_that_was_cut_off_or_failed_is_made_again_at_once(tmp_path: Path
     assert rehearsal.passed < 600.0
     begins = whole.ledger.entries[begun - 1].at - whole.ledger.entries[0].at
     failing = a_rehearsal(tmp_path / "failing", roles, timeout=36_000.0)
-    failing.world.outage = (begins, begins + 60.0)
+    failing.world.outages = ((begins, begins + 60.0),)
     assert failing.conduct() == "done"
     assert failing.passed < 900.0
     assert set(failing.outcomes().values()) == {"succeeded"}
@@ -124,6 +124,23 @@ def test_a_clock_that_is_set_between_two_conductors_or_under_one_ends_nobody(tmp
     assert rehearsal.conduct(on_change=jump_back) == "done"
     assert set(rehearsal.outcomes().values()) == {"succeeded"}
     assert [row.retries for row in rehearsal.run.rows.values()] == [()] * 3
+
+
+def test_agents_that_a_restart_of_their_machine_ended_are_replaced_unless_they_were_done(tmp_path: Path) -> None:
+    rehearsal = a_rehearsal(tmp_path, [Role.SUCCEEDS] * 6, timeout=900.0)
+    rehearsal.world.provider = "local"
+    assert rehearsal.conduct(seconds=70.0) is None
+    before = rehearsal.run
+    assert 0 < sum(row.phase is Phase.WORKING for row in before.rows.values()) < 6
+    rehearsal.world.restart(rehearsal.passed)
+    rehearsal.booted, rehearsal.passed = "another", rehearsal.passed + 60.0
+    assert rehearsal.conduct() == "done"
+    assert set(rehearsal.outcomes().values()) == {"succeeded"}
+    again = {row.name: row.retries[0].text for row in rehearsal.run.rows.values() if row.retries}
+    assert again
+    assert set(again.values()) == {"this machine was restarted while it worked"}
+    assert not set(again) & {row.name for row in before.rows.values() if row.end is not None}
+    assert rehearsal.world.wrongs == []
 
 
 def test_time_counts_on_across_a_reboot_and_the_one_that_hangs_is_ended(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
+from selftest_core.agents import LOCAL_PROVIDER
 from selftest_core.errors import ToolError, ToolFailedError, describe_error, describe_unexpected
 from selftest_core.fleet.sources.reminders import note_reminder
 from selftest_core.journal import JournalError
@@ -238,6 +239,7 @@ class Conductor:
             lost_after=lost_after,
             reminded=elapsed - self._reminded_at.setdefault(row.name, elapsed) if row.is_reminded else 0.0,
             is_asked_to_stop=not self._context.may_retry(row),
+            was_restarted=_was_restarted(row, member, self._clock),
         )  # fmt: skip
         self._act(row, member, seen, advice)
 
@@ -354,3 +356,9 @@ class Conductor:
             failure = describe_unexpected(error)
         if failure:
             self._context.note(Event.CALLED, reason=notification.reason, says=shorten(failure))
+
+
+def _was_restarted(row: RunRow, member: Member, clock: Clock) -> bool:
+    """Return whether this machine was restarted since a local agent was launched, which ended it."""
+    launched = "" if row.began is None else row.began.boot
+    return member.provider == LOCAL_PROVIDER and bool(launched) and launched != clock.boot()

@@ -70,6 +70,8 @@ class Finisher:
             self._note_miss(row, fetched)
         elif fetched.reason:
             self.end(row, End.UNREADABLE, "pull", fetched.reason, fetched)
+        elif advice.end is End.LOST:
+            self.give_up(row, End.LOST, advice.text)
         else:
             screen = without_shell(fetched.screen)[-LONGEST_TEXT:]
             error = fetched.error.line if fetched.error is not None else ""

@@ -107,14 +107,14 @@ _NOTHING = Advice(Action.NOTHING)
 
 def advise(
     row: RunRow, seen: Seen, policy: Policy, *, worked: float, timeout: float, unseen: float, lost_after: float,
-    reminded: float, is_asked_to_stop: bool,
+    reminded: float, is_asked_to_stop: bool, was_restarted: bool = False,
 ) -> Advice:  # fmt: skip
     """Decide the next step of a test that runs.
 
     `worked`, `unseen`, `reminded`: seconds since its launch, since it was last seen, since its reminder. `timeout`,
-    `lost_after`: the limits of the first two.
+    `lost_after`: the limits of the first two. `was_restarted`: the agent's machine was, since it was launched.
     """
-    end, text = _end(seen, worked >= timeout, is_asked_to_stop)
+    end, text = _end(seen, worked >= timeout, is_asked_to_stop, was_restarted)
     match seen.life:
         case Life.LOST:
             return Advice(Action.GIVE_UP, End.LOST, seen.detail or "its host is gone")
@@ -140,10 +140,12 @@ def advise(
     return _attend(row, seen, policy, reminded)
 
 
-def _end(seen: Seen, is_late: bool, is_asked_to_stop: bool) -> tuple[End | None, str]:
+def _end(seen: Seen, is_late: bool, is_asked_to_stop: bool, was_restarted: bool) -> tuple[End | None, str]:
     """Return the end and its reason if no outcome is found now; None while the agent may still write one."""
     if seen.life is Life.EXITED:
         return End.CRASH, "its program ended without an outcome"
+    if seen.life is Life.STOPPED and was_restarted:
+        return End.LOST, "this machine was restarted while it worked"
     if seen.life is Life.STOPPED:
         return End.STOPPED, "it was stopped by someone else"
     if is_asked_to_stop:

@@ -16,10 +16,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from core.run.rehearsals import Rehearsal, a_rehearsal, assert_told_rightly
+from core.run.rehearsals import ENDS, a_rehearsal, assert_told_rightly, doubled, lost
 from selftest_core.journal import read
 from selftest_core.run.conduct.policy import Policy
-from selftest_core.run.events import Event, Phase
+from selftest_core.run.events import Phase
 from selftest_core.run.outcome.ends import End
 from selftest_core.run.store import RequestKind, RunRequest
 from simulated.crew import Role
@@ -28,26 +28,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from core.run.rehearsals import Rehearsal
+
 pytestmark = pytest.mark.slow
-ENDS: dict[Role, End] = {
-    Role.SUCCEEDS: End.SUCCEEDED,
-    Role.CHANGES_NOTHING: End.UNCHANGED,
-    Role.STAYS_RED: End.RED,
-    Role.BLOCKED: End.BLOCKED,
-    Role.CRASHES: End.CRASH,
-    Role.HANGS: End.TIMEOUT,
-    Role.WRITES_NONSENSE: End.UNREADABLE,
-    Role.WRITES_SLOWLY: End.SUCCEEDED,
-    Role.BREAKS_ITS_BUNDLE: End.UNREADABLE,
-    Role.VANISHES_ONCE: End.SUCCEEDED,
-    Role.VANISHES: End.LOST,
-    Role.FAILS_TO_LAUNCH_ONCE: End.SUCCEEDED,
-    Role.FAILS_TO_LAUNCH: End.LAUNCH,
-    Role.NEEDS_A_REMINDER: End.SUCCEEDED,
-    Role.FORGETS: End.TIMEOUT,
-    Role.ASKS: End.TIMEOUT,
-}
-"""How a test must end by what its agent does, killed conductors or not."""
 HALTED = {
     Role.VANISHES_ONCE: (End.LOST,), Role.FAILS_TO_LAUNCH_ONCE: (End.LAUNCH,), Role.WRITES_SLOWLY: (End.UNREADABLE,),
 }  # fmt: skip
@@ -64,29 +47,11 @@ THOROUGH = settings(
 )
 
 
-def lost(rehearsal: Rehearsal) -> list[str]:
-    """Tests without the end that the role of their agent leads to."""
-    expected = {test.agent_name: ENDS[rehearsal.world.roles[test.agent_name]] for test in rehearsal.plan.tests}
-    rows = rehearsal.run.rows
-    return [f"{name}: {rows[name].end}, not {end}" for name, end in expected.items() if rows[name].end is not end]
-
-
-def doubled(rehearsal: Rehearsal) -> list[str]:
-    """Tests that had two agents at once, and attempts that ended twice."""
-    ends = Counter(
-        (str(entry.fields["agent"]), entry.fields["attempt"])
-        for entry in read(rehearsal.ledger.data).entries
-        if entry.event == Event.ENDED
-    )
-    twice = [f"{name}, attempt {attempt}" for (name, attempt), times in ends.items() if times > 1]
-    return [*twice, *(wrong for wrong in rehearsal.world.wrongs if wrong.startswith("two agents"))]
-
-
 def assert_as_if_undisturbed(rehearsal: Rehearsal) -> None:
     """Assert the right end of every test, and that no agent was made twice, left behind, or reported wrongly."""
     world, run = rehearsal.world, rehearsal.run
-    expected = {test.agent_name: ENDS[world.roles[test.agent_name]] for test in rehearsal.plan.tests}
-    assert {name: row.end for name, row in run.rows.items()} == expected
+    assert lost(rehearsal) == []
+    assert doubled(rehearsal) == []
     assert sum(run.ends().values()) == len(run.rows)
     assert world.wrongs == []
     for row in run.rows.values():

@@ -52,7 +52,7 @@ def test_agents_that_a_service_turns_away_are_a_cluster_and_slow_the_launching_w
 
 def test_a_network_that_is_gone_for_ten_minutes_costs_no_agent(tmp_path: Path) -> None:
     rehearsal = a_rehearsal(tmp_path, [Role.SUCCEEDS] * 6, timeout=3600.0)
-    rehearsal.world.outage = (15.0, 615.0)
+    rehearsal.world.outages = ((15.0, 615.0),)
     assert rehearsal.conduct() == "done"
     assert set(rehearsal.outcomes().values()) == {"succeeded"}
     assert [row.attempt for row in rehearsal.run.rows.values()] == [1] * 6
