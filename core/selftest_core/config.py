@@ -179,9 +179,12 @@ _NAMED = {
         "other keys for an action of the screens, by its name in docs/keys.md: one, a list, or \"\" for none; "
         "keys.SCREEN.ACTION for one screen alone (fleet, run, start, review, replay, tutorial, search)",
     ),
+    "aliases": Key("aliases.NAME", "text", "", "another name of a command of `:`, such as destroy, or view NAME"),
+    "views": Key("views.NAME", "text", "", "a filter of the fleet with this name, such as is:waiting test:cart"),
 }  # fmt: skip
 """Tables whose settings the user names, each with the setting that stands for all of its."""
-_NAME_IN_TABLE = {"keys": re.compile(r"([a-z]+\.)?[a-z_0-9]+")}
+_OWN_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
+_NAME_IN_TABLE = {"keys": re.compile(r"([a-z]+\.)?[a-z_0-9]+"), "aliases": _OWN_NAME, "views": _OWN_NAME}
 
 
 def shown_named_keys() -> tuple[Key, ...]:
@@ -267,6 +270,9 @@ class Config:
     """The settings of agent types that were set, by their full names, such as `agents.claude.env`."""
     keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """The keys that the user chose, by `ACTION` or `SCREEN.ACTION`; () for none. They are checked by who has keys."""
+    aliases: Mapping[str, str] = field(default_factory=dict)
+    views: Mapping[str, str] = field(default_factory=dict)
+    """Filters of the fleet by name, unchecked."""
     sources: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     def of_agent(self, agent_type: str, name: str) -> Value:

@@ -99,7 +99,7 @@ def test_shape_on_the_screen(e2e: EndToEnd, world: World, desk: Repository) -> N
         session.type_text("y")
         session.wait_for("2 of 2 decided")
         session.wait_for("1/2 Mend two things")
-        session.type_text(":")
+        session.type_text("\x17")
         session.wait_for("1/2 fix: line 20")
         session.type_text("P")
         session.wait_for("publish as branch")
@@ -122,7 +122,7 @@ def test_shape_with_an_editor_that_fails(e2e: EndToEnd, world: World, desk: Repo
     environment = {**world.environment, "EDITOR": str(editor)}
     with block.pty(environment=environment, cwd=desk.folder, columns=130, lines=40) as session:
         session.wait_for("-18,7 +18,7")
-        session.type_text(":")
+        session.type_text("\x17")
         session.wait_for("The message is as it was")
         session.type_text("%")
         session.wait_for("Split “Mend two things”?")

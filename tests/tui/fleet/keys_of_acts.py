@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from textual.command import CommandPalette
-from textual.widgets import OptionList
+from textual.widgets import OptionList, Static
 
 from selftest_core.agents import State
 from selftest_core.fleet.view import Problem
@@ -161,6 +161,27 @@ async def _(one: Driven, key: str) -> None:
     assert moved > 0 if key == "right_curly_bracket" else moved < 0
     share = one.app.preferences.now.splits["fleet"]
     assert PreferenceStore(one.screen.environ).now.splits == {"fleet": share}, "it is remembered"
+
+
+@does("command")
+async def _(one: Driven, key: str) -> None:
+    await one.press(key, *"only-n", "tab")
+    assert one.screen.prompt.text == "only_needing"
+    await one.press("enter")
+    await one.until(lambda: one.table.arrangement.only_me, "the action has run")
+    await one.press(key, *"de")
+    assert "destroy  details" in str(one.screen.prompt.query_one("#hint", Static).render())
+    await one.press("enter")
+    assert one.screen.prompt.is_open, "two actions begin so"
+    await one.press("escape")
+    assert one.app.screen is one.screen
+    assert one.table.has_focus
+
+
+@does("views")
+async def _(one: Driven, key: str) -> None:
+    await one.press(key)
+    assert "[views]" in one.toasts, "there is none: shown with the settings in test_commands"
 
 
 @does("choose_columns")

@@ -143,6 +143,13 @@ async def _(one: Reviewing, key: str) -> None:
     assert moved > 0 if key == "right_curly_bracket" else moved < 0
 
 
+@does("command")
+async def _(one: Reviewing, key: str) -> None:
+    await one.press(key, *"show_needs", "enter")
+    await one.until(lambda: one.pane.tab == "needs", "the action has run")
+    await one.press("1")
+
+
 @does("choose_columns")
 async def _(one: Reviewing, key: str) -> None:
     assert "agents" not in one.lines[0].split()

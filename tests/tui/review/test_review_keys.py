@@ -49,7 +49,7 @@ TOGETHER: dict[str, tuple[str, ...]] = {
     ),
     "shaping": ("mark", "squash", "unsquash", "select_hunk", "split", "reword"),
     "verifying": ("verify", "pause", "culprit"),
-    "the table": ("table_wider", "table_narrower", "choose_columns"),
+    "the table": ("table_wider", "table_narrower", "choose_columns", "command"),
     "pages": ("search_all", "problems", "theme", "help", "palette", "no_quit", "report"),
     "to the fleet": ("fleet",),
     "leaving": ("leave",),

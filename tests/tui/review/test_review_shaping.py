@@ -28,7 +28,7 @@ pytestmark = pytest.mark.slow  # whole screens over a real repository
 async def test_a_message_is_written_anew_and_who_helped_stays_credited(shop: Repository) -> None:
     async with reviewing(shop, size=(110, 24)) as one:
         await one.go_to("Guard")
-        await one.press(":")
+        await one.press("ctrl+w")
         composer = await asked(one, Composer)
         assert composer.query_one(TextArea).text == "[FIX_IMPL] Guard the empty cart"
         composer.query_one(TextArea).text = "fix: guard it\x1b[31m"
@@ -40,7 +40,7 @@ async def test_a_message_is_written_anew_and_who_helped_stays_credited(shop: Rep
             "\n\nCo-authored-by: Bob <bob@example.org>\nCo-authored-by: Eve <eve@example.org>\n"
         )
         assert any("fix: guard it" in line and "\x1b" not in line for line in one.lines)
-        await one.press(":")
+        await one.press("ctrl+w")
         composer = await asked(one, Composer)
         composer.query_one(TextArea).text = ""
         await one.press("enter")

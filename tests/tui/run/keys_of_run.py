@@ -350,6 +350,14 @@ async def _(one: RunDriven, key: str) -> None:
     assert moved > 0 if key == "right_curly_bracket" else moved < 0
 
 
+@does("command")
+async def _(one: RunDriven, key: str) -> None:
+    await one.press(key, *"only", "enter")
+    await one.until(lambda: one.screen.only_open, "the action has run")
+    await one.press(key, *"only", "enter")
+    await one.until(lambda: not one.screen.only_open, "and again")
+
+
 @does("choose_columns")
 async def _(one: RunDriven, key: str) -> None:
     assert "try" in one.lines[0].split()

@@ -34,7 +34,7 @@ TOGETHER: dict[str, tuple[str, ...]] = {
     "acting": ("attach", "message", "retry", "skip", "stop", "shell", "end_run"),
     "pages": ("search_all", "tutorial", "review", "replay", "report", "problems", "theme", "help", "palette"),
     "comparing": ("compare",),
-    "the table": ("table_wider", "table_narrower", "choose_columns", "pan_right", "pan_left"),
+    "the table": ("table_wider", "table_narrower", "choose_columns", "command", "pan_right", "pan_left"),
     "pausing": ("pause",),
     "going back": ("back",),
     "to the fleet": ("fleet",),

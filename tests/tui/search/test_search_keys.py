@@ -132,6 +132,12 @@ async def _(it: Searching, key: str) -> None:
     assert it.shows(Page) or key not in ("e", "question_mark")
 
 
+@does("command")
+async def _(it: Searching, key: str) -> None:
+    await it.press(key, *"flee", "enter")
+    await it.one.until(lambda: it.shows(FleetScreen), "the action has run")
+
+
 @does("no_quit")
 async def _(it: Searching, key: str) -> None:
     await it.press(key)

@@ -103,6 +103,11 @@ async def check_key(it: Shown, action: str, name: str) -> None:
             pane = screen.query_one(TutorialDetails)
             await press(name)
             assert pane.scroll_offset.x == 0, "prose is wrapped: there is nothing further right"
+        case "command":
+            await press(name, *"only", "enter")
+            await it.until(lambda: "open only" in str(screen.query_one("#blocks").border_title), "the action has run")
+            await press(name, *"only", "enter")
+            await it.until(lambda: "open first" in str(screen.query_one("#blocks").border_title), "and again")
         case "choose_columns":
             assert "last run" in it.lines[0]
             await press(name, "space", "space", "enter")

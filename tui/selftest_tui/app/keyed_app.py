@@ -31,6 +31,7 @@ class KeyedApp(ColouredApp):
 
     def __init__(self, environ: Mapping[str, str], theme_setting: str, config: Config | None = None) -> None:
         super().__init__(environ, theme_setting)
+        self.settings = config
         self._wrong_keys: tuple[str, ...] = ()
         if config is not None and config.keys:
             from selftest_tui.app.rebinding import chosen_keys  # not needed without a choice

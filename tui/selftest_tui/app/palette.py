@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
 
+from selftest_tui.shared.commands import named
 from selftest_tui.shared.keyed import KeyedScreen
-from selftest_tui.shared.keys import Topic
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from selftest_tui.shared.keys import Key
-
-LEFT_OUT = (Topic.MOVE, Topic.PROMPT)
 
 
 class Actions(Provider):
@@ -41,9 +39,7 @@ class Actions(Provider):
         if not isinstance(screen, KeyedScreen):
             return
         situation = screen.situation()
-        for key in screen.KEYS.now(screen.KEYS.rows):
-            if key.topic in LEFT_OUT and not key.line:
-                continue
+        for key in named(screen.KEYS.now(screen.KEYS.rows)):
             why = key.disabled_reason(situation)
             yield key, f"disabled: {why}" if why else key.help
 

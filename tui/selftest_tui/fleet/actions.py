@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from selftest_core.errors import RefusedError
@@ -15,7 +16,7 @@ from selftest_tui.fleet.arrangement import FILTER, Arrangement, Group, GroupBy, 
 from selftest_tui.fleet.keys import Situation
 from selftest_tui.fleet.messages import ReplayWanted, ReviewWanted, RunWanted
 from selftest_tui.shared import present
-from selftest_tui.shared.filter import help_lines
+from selftest_tui.shared.filter import help_lines, problem_of
 from selftest_tui.shared.keys import Topic
 from selftest_tui.shared.present import clean
 from selftest_tui.shared.split import SplitScreen
@@ -75,6 +76,7 @@ class FleetActions(SplitScreen):
             pane_is_open=self.pane_is_open,
             is_filtered=bool(how.query or how.only_me),
             hidden=table.arranged.hidden,
+            views=len(self.views),
         )
 
     def before_press(self, key: Key) -> None:
@@ -176,6 +178,36 @@ class FleetActions(SplitScreen):
     def do_filter(self) -> None:
         """Open the prompt with the current filter."""
         self.open_filter(FILTER, self.table.arrangement.query)
+
+    @property
+    def views(self) -> Mapping[str, str]:
+        """The filters that the settings name."""
+        return self.settings.views if self.settings is not None else {}
+
+    def commands(self) -> dict[str, Callable[[], object]]:
+        """The commands of `:` by name, and the views."""
+        views = {f"view {name}": partial(self.perform, partial(self.show_view, name)) for name in self.views}
+        return {**super().commands(), **views}
+
+    def do_views(self) -> None:
+        """Choose a view."""
+        from selftest_tui.shared.dialogs.choose import Choose  # not needed for the first frame
+
+        shown = {f"{name}  /{query}": name for name, query in self.views.items()}
+        current = next((line for line, name in shown.items() if self.views[name] == self.table.arrangement.query), "")
+
+        def chosen(line: str | None) -> None:
+            if line is not None:
+                self.perform(lambda: self.show_view(shown[line]))
+
+        self.app.push_screen(Choose("view", list(shown), current, "ctrl+v"), chosen)
+
+    def show_view(self, name: str) -> None:
+        """Filter by a view. Raises RefusedError if its filter is wrong."""
+        query = self.views[name]
+        if problem := problem_of(query, FILTER):
+            raise RefusedError(f"The view {name} is no filter", problem, f"views.{name} of the settings is {query!r}.")
+        self._filter_by(query)
 
     def do_search_text(self) -> None:
         """Open the prompt for a search in terminals and conversations."""

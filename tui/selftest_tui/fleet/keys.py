@@ -35,6 +35,7 @@ class Situation:
     pane_is_open: bool = True
     is_filtered: bool = False
     hidden: int = 0
+    views: int = 0
 
 
 def mark_disabled_reason(now: Situation) -> str | None:
@@ -130,6 +131,11 @@ def next_needing_disabled_reason(now: Situation) -> str | None:
     return "No agent that is shown needs you." if now.is_filtered else "No agent needs you."
 
 
+def views_disabled_reason(now: Situation) -> str | None:
+    """There must be a view in the settings."""
+    return None if now.views else 'No view is saved. In the settings: [views], and a line such as mine = "is:waiting".'
+
+
 def search_disabled_reason(now: Situation) -> str | None:
     """There must be a terminal or a conversation."""
     return None if now.is_searchable else "There is no tmux session and no conversation on this machine."
@@ -154,6 +160,8 @@ MOVE = (
 FIND = (
     Key(("slash",), "/", "filter", "filter",
         "show only agents that match: words, is:STATE, label:NAME, /REGEX/; ! inverts", Topic.FIND, line=3),
+    Key(("ctrl+v",), "^v", "views", "views", "show one of the views of the settings: filters with a name", Topic.FIND,
+        disabled_reason=views_disabled_reason, opens=True),
     Key(("tilde",), "~", "search_text", "text in panes",
         "search all terminals (^r: their scrollback too) and conversations; agents with matches become the marked ones",
         Topic.FIND, line=7, disabled_reason=search_disabled_reason),

@@ -370,7 +370,7 @@ SHAPE = (
         "double click)", _SHAPE, disabled_reason=select_hunk_disabled_reason),
     Key(("percent_sign",), "%", "split", "split", "split it: keep the selected hunks only, split them off, or by file; "
         "or make it whole again", _SHAPE, disabled_reason=split_disabled_reason, opens=True),
-    Key(("colon",), ":", "reword", "reword", "write the message of its commit, in your editor (VISUAL or EDITOR) if "
+    Key(("ctrl+w",), "^w", "reword", "reword", "write the message of its commit, in your editor (VISUAL or EDITOR) if "
         "there is one; authors and trailers stay", _SHAPE, disabled_reason=change_disabled_reason, opens=True),
 )  # fmt: skip
 

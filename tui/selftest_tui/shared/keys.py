@@ -269,6 +269,8 @@ SPLIT = (
     Key(("W",), "W", "choose_columns", "columns", "choose the columns of the table; they are remembered", Topic.LOOK,
         opens=True),
     SEARCH_ALL,
+    Key(("colon",), ":", "command", "command",
+        "run an action by its name, an alias of the settings or a view; tab completes", Topic.PROGRAM),
     PROBLEMS,
     *PROMPT,
     *APP,

@@ -7,23 +7,27 @@ right pane, the split and the columns, which the user chooses and which are stor
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from textual.message import Message
 from textual.widget import Widget
 
 from selftest_core.errors import RefusedError
+from selftest_tui.shared.commands import command_named, named, problem_of_command, with_aliases
 from selftest_tui.shared.filter import problem_of
 from selftest_tui.shared.keyed import KeyedScreen
 from selftest_tui.shared.preferences import LEAST_SPLIT, MOST_SPLIT
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
     from typing import Protocol
 
     from textual import events
 
+    from selftest_core.config import Config
     from selftest_core.fleet.view import Problem
     from selftest_tui.shared.filter import Language
     from selftest_tui.shared.preferences import PreferenceStore
@@ -55,6 +59,7 @@ class SplitScreen(KeyedScreen):
     pane: Pane
     prompt: Prompt
     _is_dragging = False
+    _commands: Mapping[str, Callable[[], object]] = MappingProxyType({})
 
     def show_frame(self) -> None:
         """Show the title of the frame, and the keys that work now."""
@@ -144,6 +149,29 @@ class SplitScreen(KeyedScreen):
     def do_prompt_cancel(self) -> None:
         """Leave the prompt."""
         self.prompt.cancel()
+
+    @property
+    def settings(self) -> Config | None:
+        """The settings; None in an app that has none."""
+        return getattr(self.app, "settings", None)
+
+    def commands(self) -> dict[str, Callable[[], object]]:
+        """The commands of `:` by name, without aliases."""
+        return {key.action: partial(self.run_press, key) for key in named(self.KEYS.rows) if key.action != "command"}
+
+    def do_command(self) -> None:
+        """Ask for the name of a command."""
+        aliases = self.settings.aliases if self.settings is not None else {}
+        self._commands = with_aliases(self.commands(), aliases)
+        self.add_class("-asking")
+        self.prompt.ask_command(self._commands, lambda text: problem_of_command(text, self._commands, aliases))
+
+    def on_prompt_command_given(self, event: Prompt.CommandGiven) -> None:
+        """Run the command, as its key would."""
+        self.leave_prompt()
+        name = command_named(event.text, self._commands) if event.text.strip() else None
+        if name is not None:
+            self.call_later(self._commands[name])
 
     def leave_prompt(self) -> None:
         """Show the key line again, in place of the prompt."""

@@ -13,15 +13,18 @@ from textual.message import Message
 from textual.widgets import Input, Static
 
 from selftest_tui.shared import present
+from selftest_tui.shared.commands import completed
 from selftest_tui.shared.keys import PROMPT, SCROLLBACK, bindings_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from textual import events
     from textual.app import ComposeResult
     from textual.binding import BindingType
     from textual.widget import Widget
+
+COMMAND = "command"
 
 
 class Words(Input):
@@ -32,9 +35,10 @@ class Words(Input):
         Binding("ctrl+c", "screen.press('prompt_cancel')", show=False),
     ]
 
-    def __init__(self, accept: Callable[[], None], is_wanted: Callable[[], bool]) -> None:
+    def __init__(self, accept: Callable[[], None], complete: Callable[[], None], is_wanted: Callable[[], bool]) -> None:
         super().__init__(compact=True, select_on_focus=False)
         self._accept = accept
+        self._complete = complete
         self._is_wanted = is_wanted
 
     def on_mount(self) -> None:
@@ -46,6 +50,10 @@ class Words(Input):
         """Accept Enter at once: keys that are typed after it are not for this field."""
         if not self._is_wanted():
             event.prevent_default()
+        elif event.key == "tab":
+            event.stop()
+            event.prevent_default()
+            self._complete()
         elif event.key == "enter":
             event.stop()
             event.prevent_default()
@@ -57,7 +65,10 @@ class Words(Input):
 
 
 class Prompt(Horizontal):
-    """Hidden until `ask`; posts Typed with every change, then Accepted or Cancelled, and hides."""
+    """Hidden until it asks; posts Typed with every change, then Accepted or Cancelled, and hides.
+
+    `ask_command` asks for one of some names, and posts CommandGiven only.
+    """
 
     DEFAULT_CSS = """
     Prompt {
@@ -95,9 +106,17 @@ class Prompt(Horizontal):
             super().__init__()
             self.purpose = purpose
 
+    class CommandGiven(Message):
+        """Enter was pressed on a command, or the user left: then it is empty."""
+
+        def __init__(self, text: str) -> None:
+            super().__init__()
+            self.text = text
+
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's own name
         super().__init__(id=id)
         self.purpose = ""
+        self._names: tuple[str, ...] = ()
         self.with_history = False
         self._hint = ""
         self._problem_of: Callable[[str], str] | None = None
@@ -107,7 +126,7 @@ class Prompt(Horizontal):
     def compose(self) -> ComposeResult:
         """Sign, field, hint."""
         yield Static("", id="sign", markup=False)
-        yield Words(self.accept, lambda: self.is_open)
+        yield Words(self.accept, self.complete, lambda: self.is_open)
         yield Static("", id="hint", markup=False)
 
     @property
@@ -123,7 +142,7 @@ class Prompt(Horizontal):
     def ask(self, purpose: str, sign: str, hint: str, text: str = "") -> None:
         """Open for `purpose` ("filter", "search_text"), with a sign before the field and a hint after it."""
         self.purpose, self.with_history, self._hint = purpose, False, hint
-        self._problem_of, self._is_refusing = None, False
+        self._problem_of, self._is_refusing, self._names = None, False, ()
         self.query_one("#sign", Static).update(f"{sign} ")
         field = self.query_one(Words)
         with self.prevent(Input.Changed):
@@ -134,6 +153,19 @@ class Prompt(Horizontal):
         if self.screen.focused is not field:
             self._focused_before = self.screen.focused
         self.screen.set_focus(field)  # at once: keys after the one that opened it are for the field
+
+    def ask_command(self, names: Iterable[str], problem_of: Callable[[str], str]) -> None:
+        """Open for one of these names, which tab completes; a text with a problem is not accepted."""
+        self.ask(COMMAND, ":", "⏎ run  tab complete  esc leave")
+        self._names = tuple(names)
+        self.check(problem_of, is_refusing=True)
+
+    def complete(self) -> None:
+        """Complete the text from the names, as far as they agree."""
+        field = self.query_one(Words)
+        text = completed(field.value, self._names)
+        if text != field.value:
+            field.value, field.cursor_position = text, len(text)
 
     def check(self, problem_of: Callable[[str], str], *, is_refusing: bool = False) -> None:
         """Show the problem that `problem_of` finds in the text in place of the hint, until the next `ask`.
@@ -148,11 +180,17 @@ class Prompt(Horizontal):
         if self._is_refusing and self._problem_of is not None and self._problem_of(self.text):
             return
         self._close()
+        if self.purpose == COMMAND:
+            self.post_message(self.CommandGiven(self.text))
+            return
         self.post_message(self.Accepted(self.purpose, self.text, with_history=self.with_history))
 
     def cancel(self) -> None:
         """Close, and post Cancelled."""
         self._close()
+        if self.purpose == COMMAND:
+            self.post_message(self.CommandGiven(""))
+            return
         self.post_message(self.Cancelled(self.purpose))
 
     def _close(self) -> None:
@@ -177,5 +215,5 @@ class Prompt(Horizontal):
         event.stop()
         if self._problem_of is not None:
             self._show_hint()
-        if self.is_open:
+        if self.is_open and self.purpose != COMMAND:
             self.post_message(self.Typed(self.purpose, event.value))
