@@ -9,7 +9,7 @@ JOBS := 5
 # Empty means that bytecode is written, whatever the caller's environment says: starts are three times slower without.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help venv demo test quick agents chaos proof fuzz mutants noop selftest check check-static bench soak pictures screenshots generate format lock
+.PHONY: help venv demo test quick agents modal-tests chaos proof fuzz mutants noop selftest check check-static bench soak pictures screenshots generate format lock
 .NOTPARALLEL:
 
 help:
@@ -31,6 +31,9 @@ quick: venv ## tests that need no private world, so no agent and no terminal: fo
 
 agents: venv ## tests with the real Claude Code and Codex on the scripted model; npm installs both into .agents
 	@scripts/agents $(ARGS)
+
+modal-tests: venv ## tests with the real client of Modal, on a control plane of their own on 127.0.0.1; fills .venv-modal
+	@scripts/modal $(ARGS)
 
 chaos: venv ## kill a hundred conductors of real agents and a thousand of simulated ones, over ten runs each
 	@$(PYTHON_BIN) scripts/chaos.py $(ARGS)

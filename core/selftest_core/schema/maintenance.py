@@ -77,11 +77,22 @@ class LeftoverItem(Shape):
 
     path: Text = Field(description="The leftover's folder.")
     kind: Literal[
-        "demo", "agents", "session", "clone", "branches", "trust", "refs", "run", "review", "slots", "packages"
+        "demo",
+        "agents",
+        "session",
+        "clone",
+        "branches",
+        "trust",
+        "refs",
+        "run",
+        "review",
+        "slots",
+        "packages",
+        "sandboxes",
     ]
-    run: Text | None = Field(description="The id of the run or review; null for a demo and a verification.")
+    run: Text | None = Field(description="The id of the run or review; null for a demo, a verification and sandboxes.")
     says: Text
-    names: list[Text] = Field(description="Exactly what is removed: agents, branches, refs or sessions.")
+    names: list[Text] = Field(description="Exactly what is removed: agents, branches, refs, sessions or sandboxes.")
     kept: bool
     removed: bool
     problems: list[Text]

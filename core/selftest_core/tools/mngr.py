@@ -9,6 +9,7 @@ without a terminal it destroys every agent without confirmation. Only `start` st
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import signal
@@ -38,6 +39,8 @@ _VERSION = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?")
 _NOT_FOR_MNGR = frozenset({"TMUX", "TMUX_PANE", "MNGR_CONNECT_COMMAND_ACTIVE", "MNGR_AGENT_NAME", "MNGR_SESSION_NAME"})
 _ERROR_LINE = re.compile(r"^(?:Error|ERROR): (?P<text>.*)", re.DOTALL | re.MULTILINE)
 _HINT = re.compile(r"\s{2,}\[(?P<hint>[^\[\]]*(?:\[[^\]]*\][^\[\]]*)*)\]\s*$", re.DOTALL)
+_SCRIPT = "from imbue.mngr.main import cli"
+"""A line of the script that installers make for mngr."""
 _versions: dict[tuple[str, float], str] = {}
 
 
@@ -96,6 +99,19 @@ def installed_version(program: Path, package: str = "imbue_mngr") -> str | None:
         return None
     found = list(Path(interpreter).parent.parent.glob(f"lib/python3.*/site-packages/{package}-*.dist-info"))
     return found[0].name.removeprefix(f"{package}-").removesuffix(".dist-info") if len(found) == 1 else None
+
+
+def interpreter_of(program: Path) -> str:
+    """Return the Python of mngr's script, empty for any other program."""
+    try:
+        with program.open(encoding="utf-8", errors="strict") as file:
+            text = file.read(4096)
+    except (OSError, UnicodeDecodeError):
+        return ""
+    first, _, rest = text.partition("\n")
+    words = first.removeprefix("#!").strip().split(" ")
+    is_script = first.startswith("#!/") and len(words) == 1 and _SCRIPT in rest.splitlines()
+    return words[0] if is_script and os.access(words[0], os.X_OK) else ""
 
 
 def _answered_version(done: Completed, program: MngrProgram) -> str:

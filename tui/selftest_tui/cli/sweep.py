@@ -11,6 +11,7 @@ import time
 from typing import TYPE_CHECKING
 
 from selftest_core.cleanup import demo_folders as demos
+from selftest_core.cleanup.modal_leftovers import ModalLeftover, modal_leftovers, remove_modal
 from selftest_core.cleanup.review_leftovers import ReviewLeftover, remove_review, review_leftovers
 from selftest_core.cleanup.run_leftovers import RunLeftover, remove, run_leftovers
 from selftest_core.cleanup.selection import select
@@ -33,7 +34,7 @@ _MOST_NAMES = 10
 class _Found:
     """One leftover of any kind; `problems` is None until its removal was tried."""
 
-    leftover: demos.Leftover | RunLeftover | ReviewLeftover | VerifyLeftover
+    leftover: demos.Leftover | RunLeftover | ReviewLeftover | VerifyLeftover | ModalLeftover
     problems: tuple[str, ...] | None = None
 
     @property
@@ -44,9 +45,9 @@ class _Found:
 
     @property
     def run(self) -> str | None:
-        """The id of its run or review; None for a demo and a verification."""
+        """The id of its run or review; None for a demo, a verification and Modal."""
         one = self.leftover
-        if isinstance(one, demos.Leftover | VerifyLeftover):
+        if isinstance(one, demos.Leftover | VerifyLeftover | ModalLeftover):
             return None
         return one.run if isinstance(one, RunLeftover) else one.review
 
@@ -60,9 +61,9 @@ class _Found:
 def add_sweep(add_command: AddCommand) -> None:
     """Add the command and its flags."""
     command = add_command(
-        """That is agents and their copies, tmux sessions, clones, refs and old folders, and what killed verifications
-        left, also on other machines. Lists all of it and asks first. Runs that have not ended are never touched; the
-        folder of a run is kept for 30 days.""",
+        """That is agents and their copies, tmux sessions, clones, refs and old folders, what killed verifications
+        left, also on other machines, and sandboxes on Modal that mngr does not see. Lists all of it and asks first.
+        Runs that have not ended are never touched; the folder of a run is kept for 30 days.""",
         """
         selftest-tui sweep                all repositories, and demos
         selftest-tui sweep --here         runs and reviews of this repository only
@@ -90,6 +91,8 @@ def sweep(call: Call) -> int:
     of_demos = demos.leftovers(environ) if selection.includes_demos else ()
     found = [*map(_Found, of_demos), *map(_Found, of_runs), *map(_Found, of_reviews)]
     found += map(_Found, verify_leftovers(environ, now, selection))
+    of_modal, unseen_sandboxes = asyncio.run(modal_leftovers(environ, selection))
+    found += map(_Found, of_modal)
     for one in found:
         out.write(f"{clean(one.leftover.says)}\n")
         if not isinstance(one.leftover, demos.Leftover):
@@ -97,7 +100,7 @@ def sweep(call: Call) -> int:
                 out.write(f"    {clean(name)}\n")
             if len(one.names) > _MOST_NAMES:
                 out.write(f"    and {len(one.names) - _MOST_NAMES} more\n")
-    unseen = (*unseen_runs, *unseen_reviews)
+    unseen = (*unseen_runs, *unseen_reviews, *unseen_sandboxes)
     for problem in unseen:
         out.write(f"! {clean(problem)}\n")
     if not found:
@@ -133,6 +136,8 @@ async def _remove(found: list[_Found], environ: Mapping[str, str]) -> list[_Foun
             problems = await remove(one.leftover, environ)
         elif isinstance(one.leftover, ReviewLeftover):
             problems = remove_review(one.leftover, environ, time.time())
+        elif isinstance(one.leftover, ModalLeftover):
+            problems = await remove_modal(one.leftover, environ)
         elif isinstance(one.leftover, VerifyLeftover):
             problems = await asyncio.to_thread(remove_verify, one.leftover, environ)
         else:

@@ -33,6 +33,7 @@ from selftest_core.fleet.state_rules import is_known_without_mngr
 from selftest_core.fleet.view import FleetView, LaneStatus, Problem
 from selftest_core.fleet.watch import fleet_cache, poll_schedule
 from selftest_core.fleet.watch.file_watch import FileWatch
+from selftest_core.fleet.watch.modal_watch import MODAL_KEY, MODAL_SECONDS, modal_problem
 from selftest_core.fleet.watch.poll_schedule import ALL, LOCAL, PROBE
 from selftest_core.tools.loaded.loaded_mngr import LoadedMngr
 from selftest_core.tools.mngr import Mngr, find_mngr
@@ -135,6 +136,7 @@ class Poller:
         self._look_now = asyncio.Event()
         self._list_now = asyncio.Event()
         self._looked = asyncio.Event()
+        self._listed = asyncio.Event()
 
     def run(self) -> None:
         """Watch until `stop`. Blocks; to be called once, in a thread that is not the screen's."""
@@ -180,6 +182,7 @@ class Poller:
                 asyncio.create_task(self._look_forever(sources, blocking, files, exits), name="look"),
                 asyncio.create_task(self._list_forever(sources, blocking), name="list"),
                 asyncio.create_task(self._meter_forever(metering), name="meter"),
+                asyncio.create_task(self._watch_modal_forever(), name="modal"),
                 asyncio.create_task(self._stopped.wait(), name="stop"),
             ]
             ended, _ = await asyncio.wait(jobs, return_when=asyncio.FIRST_COMPLETED)
@@ -281,6 +284,8 @@ class Poller:
             cost = max(0.0, sources.mngr_cpu() - spent)
             self._learn(answer)
             # Our own work on the answer weighs more: while idle we may take less than mngr.
+            if due.lane == ALL:
+                self._listed.set()
             self._account(due.lane, answer, cost + _OWN_WEIGHT * (time.thread_time() - own))
             if not self._is_saved and time.monotonic() - self._saved_at > SAVE_SECONDS:
                 await asyncio.get_running_loop().run_in_executor(blocking, self._save)
@@ -298,6 +303,18 @@ class Poller:
                 if usages is not self._fleet.usages:
                     self._learn(Metered(time.time(), usages))
             await asyncio.sleep(_METER_SECONDS)
+
+    async def _watch_modal_forever(self) -> None:
+        """Look for sandboxes that mngr does not see, after each of its answers about all providers, but seldom."""
+        while True:
+            await self._listed.wait()
+            problem = await modal_problem(self._environ, self._fleet.rows)
+            if problem is not None:
+                self._add_problem(problem)
+            elif self._problems.pop(MODAL_KEY, None) is not None:
+                self._publish()
+            await asyncio.sleep(MODAL_SECONDS)
+            self._listed.clear()
 
     def _account(self, lane: str, answer: Listed | ListFailed, cost: float) -> None:
         now = time.monotonic()
@@ -394,7 +411,9 @@ async def _observe_once(
                 fleet_cache.save(fleet_cache.fleet_folder(environ), fold.to_remember(fleet))
     fleet = fold.apply(fleet, Metered(time.time(), await metering))
     view = fold.view(fleet, time.time())
-    problems = (*view.problems, _cache_problem(problem)) if problem else view.problems
+    on_modal = await modal_problem(environ, fleet.rows) if wait and settings.remote else None
+    own = (_cache_problem(problem) if problem else None, on_modal)
+    problems = (*view.problems, *(one for one in own if one is not None))
     return replace(view, problems=problems, expecting=_expected(view, settings))
 
 

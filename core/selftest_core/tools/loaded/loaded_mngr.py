@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from selftest_core.errors import ToolError
-from selftest_core.tools.mngr import installed_version, parse_version
+from selftest_core.tools.mngr import installed_version, interpreter_of, parse_version
 from selftest_core.tools.process import spawn
 
 if TYPE_CHECKING:
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 TRIED = ((0, 3),)
 """Major and minor numbers of the versions with which it was tried."""
 _FOLDER = Path(__file__).parent
-_SCRIPT = "from imbue.mngr.main import cli"
-"""A line of the script that installers make for mngr."""
 _LONGEST_PATH = 70
 """Characters: the path of a socket has 107 bytes at most, the first line of a script 127."""
 _CALLS_BEFORE = 1
@@ -110,7 +108,7 @@ class LoadedMngr:
             environ = {"PATH": self._environ.get("PATH", os.defpath), "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8"}
             environ |= {"HOME": nowhere, "MNGR_HOST_DIR": f"{nowhere}/m"}
             environ |= {name: self._environ[name] for name in ("PYTHONPATH",) if name in self._environ}
-            argv = (_interpreter(self._program.path), _FOLDER / "server.py", self._folder / "socket")
+            argv = (interpreter_of(self._program.path), _FOLDER / "server.py", self._folder / "socket")
             self._server = spawn(argv, cwd=Path("/"), env=environ, dialogue=True)
             if self._server.stdout is not None:
                 os.set_blocking(self._server.stdout.fileno(), False)
@@ -141,7 +139,7 @@ def why_not(program: MngrProgram, environ: Mapping[str, str]) -> str:
     """Return the reason why this mngr cannot be loaded once for many calls, empty where it may be tried."""
     if not sys.platform.startswith("linux"):
         return "it is done on Linux only"
-    if not _interpreter(program.path):
+    if not interpreter_of(program.path):
         return f"{program.path} is not the script of an installed mngr"
     version = installed_version(program.path)
     if version is None or parse_version(version)[:2] not in TRIED:
@@ -163,19 +161,6 @@ def _make_folder(program: Path) -> Path:
     launcher.write_text(f"#!{sys.executable} -IS\n{text}", encoding="utf-8")
     launcher.chmod(0o700)
     return folder
-
-
-def _interpreter(program: Path) -> str:
-    """Return the Python of mngr's script, empty for any other program."""
-    try:
-        with program.open(encoding="utf-8", errors="strict") as file:
-            text = file.read(4096)
-    except (OSError, UnicodeDecodeError):
-        return ""
-    first, _, rest = text.partition("\n")
-    words = first.removeprefix("#!").strip().split(" ")
-    is_script = first.startswith("#!/") and len(words) == 1 and _SCRIPT in rest.splitlines()
-    return words[0] if is_script and os.access(words[0], os.X_OK) else ""
 
 
 def _stamp(program: Path) -> tuple[int, int] | None:

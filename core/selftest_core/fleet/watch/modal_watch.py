@@ -1,0 +1,61 @@
+"""Watch of Modal: a problem for the banner while sandboxes live there that mngr does not see, and cost money."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from selftest_core.agents import LOCAL_PROVIDER
+from selftest_core.errors import SelftestError
+from selftest_core.fleet.view import Problem
+from selftest_core.fleet.watch.fleet_cache import fleet_folder
+from selftest_core.modal.account import MODAL
+from selftest_core.tools.mngr import find_mngr
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from selftest_core.fleet.view import Row
+
+MODAL_KEY = "modal"
+"""Key of the problem."""
+MODAL_SECONDS = 600.0
+"""Seconds between two looks, each of which may cost calls of mngr."""
+
+
+async def modal_problem(environ: Mapping[str, str], rows: Sequence[Row]) -> Problem | None:
+    """Look once; return what a user must know, None where nothing is hidden, or no account of Modal is there.
+
+    `rows`: of the fleet; the hosts of those that mngr listed just now need no further call of it.
+    """
+    from selftest_core.modal.hidden import account_to_watch, look, says  # not needed by most fleets
+
+    try:
+        program = find_mngr(environ)
+        account = account_to_watch(program, environ)
+        if account is None:
+            return None
+        known = {
+            row.agent.host.id
+            for row in rows
+            if row.agent.host.provider != LOCAL_PROVIDER and row.source == "mngr" and row.stale_since is None
+        }
+        found = await look(program, environ, account, fleet_folder(environ), known=known)
+    except (SelftestError, OSError) as error:
+        title, detail, hint = (
+            (error.title, error.detail, error.hint) if isinstance(error, SelftestError) else (str(error), "", "")
+        )
+        return Problem(MODAL_KEY, f"Sandboxes on Modal were not checked: {title}", detail, hint, MODAL)
+    sure = tuple(one for one in found.hidden if not one.kept_reason())
+    if not sure:
+        return None
+    count = "1 sandbox lives" if len(sure) == 1 else f"{len(sure)} sandboxes live"
+    return Problem(
+        MODAL_KEY,
+        f"{count} on Modal that mngr does not see, and costs money"
+        if len(sure) == 1
+        else f"{count} on Modal that mngr does not see, and cost money",
+        says(sure, time.time()),
+        "`selftest-tui sweep` lists and ends them; each ends at its own timeout, after a day at most.",
+        MODAL,
+    )

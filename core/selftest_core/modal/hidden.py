@@ -1,0 +1,107 @@
+"""Hidden sandboxes: a look at those that live on Modal and that mngr does not see.
+
+mngr's answers are the truth about its hosts, so a look counts only where mngr answered without an error, for a provider
+that it knows: for an unknown one its lists are empty, and no error.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from selftest_core.errors import ToolFailedError, ToolOutputError
+from selftest_core.frozen import dataclass
+from selftest_core.modal import sightings
+from selftest_core.modal.account import account_of, has_plugin
+from selftest_core.modal.modal_probe import ask
+from selftest_core.tools.mngr import Mngr, list_arguments, split_error
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from selftest_core.modal.account import ModalAccount
+    from selftest_core.modal.modal_probe import ModalAnswer
+    from selftest_core.modal.sightings import Sighting
+    from selftest_core.tools.mngr import MngrProgram
+
+_LISTING = 120.0
+"""Seconds for each of mngr's answers: it waits out a rate limit of Modal for a minute."""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """One look. `answer`: of Modal; `hidden`: what mngr does not see, also what was seen for the first time."""
+
+    answer: ModalAnswer
+    hidden: tuple[Sighting, ...]
+
+
+def account_to_watch(program: MngrProgram, environ: Mapping[str, str]) -> ModalAccount | None:
+    """Return the account whose sandboxes are looked at; None without mngr's plugin or without credentials."""
+    return account_of(environ) if has_plugin(program) else None
+
+
+async def look(
+    program: MngrProgram,
+    environ: Mapping[str, str],
+    account: ModalAccount,
+    folder: Path,
+    *,
+    known: Collection[str] = (),
+    spend: bool = False,
+) -> Look:
+    """Ask Modal, and mngr where a sandbox belongs to none of the `known` hosts, and note in `folder` what is hidden.
+
+    Raises ToolError or RefusedError where one of them did not answer completely, and OSError: then nothing is noted.
+    """
+    answer = await asyncio.to_thread(ask, program, environ, account, look=True, spend=spend)
+    hidden = [one for one in answer.sandboxes if one.host_id not in known]
+    if hidden:
+        hosts = await _hosts_of_mngr(Mngr(program, environ, Path("/")), account.provider)
+        hidden = [one for one in hidden if one.host_id not in hosts]
+    place = (answer.workspace, account.environment, account.app)
+    noted = sightings.note_hosts(sightings.load(folder), place, answer.sandboxes)
+    noted = sightings.note(noted, place, hidden, time.time())
+    sightings.save(folder, noted)
+    return Look(answer, noted.hidden)
+
+
+async def _hosts_of_mngr(mngr: Mngr, provider: str) -> set[str]:
+    """Return the ids of all hosts that mngr sees. Raises ToolError unless every answer is complete."""
+    chosen = f"--provider={provider}"
+    asked, listed, unknown = await asyncio.gather(
+        mngr.call(list_arguments(provider), timeout=_LISTING),
+        mngr.call(("list", "--hosts", "--format", "json", chosen), timeout=_LISTING),
+        mngr.call(("gc", "--dry-run", "--provider", provider, "--format", "json"), timeout=_LISTING),
+    )
+    if "Unknown provider" in unknown.stderr:
+        raise ToolFailedError(f"mngr knows no provider {provider!r}", split_error(unknown.stderr)[0])
+    agents, others = _document(asked.stdout), _document(listed.stdout)
+    errors = [*agents.get("errors", ()), *others.get("errors", ())]
+    if errors or not (asked.ok and listed.ok):
+        said = str(errors[0].get("message", "")) if errors else split_error(asked.stderr + listed.stderr)[0]
+        raise ToolFailedError(f"mngr does not see all hosts of {provider}", said[:500])
+    found = [one["host"] for one in agents["agents"]] + list(others["hosts"])
+    return {str(one["id"]) for one in found}
+
+
+def _document(text: str) -> dict[str, Any]:
+    try:
+        document = json.loads(text)
+        if isinstance(document.get("agents", []), list) and isinstance(document.get("hosts", []), list):
+            return dict(document)
+    except (ValueError, AttributeError, RecursionError):
+        pass
+    raise ToolOutputError("mngr list cannot be read", text[:200])
+
+
+def says(hidden: tuple[Sighting, ...], now: float) -> str:
+    """List sandboxes in lines, each with its host and for how long it has been seen."""
+    return "\n".join(
+        f"{one.sandbox}: {f'tagged for the host {one.host_id}' if one.host_id else 'without a tag of mngr'}, "
+        f"seen for {max(0, round((now - one.first) / 60))} min"
+        for one in hidden
+    )
