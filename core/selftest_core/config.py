@@ -95,6 +95,10 @@ CONFIG_KEYS = (
         "changes; 0: no test rests", 0,
     ),
     Key("rest_for", "count", 5, "number of runs that a test rests; then it gets an agent again", 1),
+    Key(
+        "modal_sandboxes", "count", 0,
+        "most sandboxes that your plan of Modal allows at once, which Modal itself does not tell; 0: not known", 0,
+    ),
     Key("smoke", "switch", True, "launch one agent with a tiny prompt before a run's others, on each provider"),
     Key(
         "load_mngr_once", "switch", True,
@@ -249,6 +253,7 @@ class Config:
     lost_retries: int = _default("lost_retries")
     retry_pause: float = _default("retry_pause")
     longest_retry_pause: float = _default("longest_retry_pause")
+    modal_sandboxes: int = _default("modal_sandboxes")
     smoke: bool = _default("smoke")
     load_mngr_once: bool = _default("load_mngr_once")
     record: bool = _default("record")

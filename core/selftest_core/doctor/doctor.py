@@ -74,6 +74,7 @@ async def diagnose(
         _single(_uv(environ, cwd, timeout)),
         _tmux_servers(environ, cwd, timeout),
         _single(_host_folder(environ)),
+        _modal(environ),
         *(_single(_agent_type(name, environ, cwd, timeout)) for name in TYPES),
         _single(_configuration(environ, cwd)),
         _single(_state_folder_check(environ)),
@@ -306,6 +307,36 @@ def _agent_of_runs(environ: Mapping[str, str], cwd: Path) -> tuple[str, bool]:
     except SelftestError:
         return Config().agent, False
     return config.agent, "agent" in config.sources
+
+
+async def _modal(environ: Mapping[str, str]) -> tuple[Check, ...]:
+    """Check the account on Modal and its sandboxes; no check without mngr's plugin, which only some runs need."""
+    from selftest_core.fleet.watch.fleet_cache import fleet_folder
+    from selftest_core.modal.account import account_of, has_plugin
+    from selftest_core.modal.hidden import look
+
+    try:
+        program = find_mngr(environ)
+    except ToolMissingError:
+        return ()  # told by the check of mngr
+    if not has_plugin(program):
+        return ()
+    account = account_of(environ)
+    if account is None:
+        text = "mngr's plugin is installed, but there is no token: runs on Modal cannot start"
+        return (Check("modal", "warning", text, "`modal token new`, or set MODAL_TOKEN_ID and MODAL_TOKEN_SECRET."),)
+    try:
+        found = await look(program, environ, account, fleet_folder(environ))
+    except SelftestError as error:
+        return (_of_error("modal", error),)
+    except OSError as error:
+        return (Check("modal", "warning", f"what was seen there cannot be noted: {error}"),)
+    answer = found.answer
+    text = f"workspace {answer.workspace}, {len(answer.sandboxes)} live sandboxes, modal {answer.version}"
+    if found.hidden:
+        text += f"; mngr does not see {len(found.hidden)} of them, which cost money until they end"
+        return (Check("modal", "warning", text, "`selftest-tui sweep` ends those that were seen so twice."),)
+    return (Check("modal", "ok", text),)
 
 
 async def _configuration(environ: Mapping[str, str], cwd: Path) -> Check:

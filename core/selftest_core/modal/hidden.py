@@ -79,11 +79,13 @@ async def _hosts_of_mngr(mngr: Mngr, provider: str) -> set[str]:
     )
     if "Unknown provider" in unknown.stderr:
         raise ToolFailedError(f"mngr knows no provider {provider!r}", split_error(unknown.stderr)[0])
-    agents, others = _document(asked.stdout), _document(listed.stdout)
-    errors = [*agents.get("errors", ()), *others.get("errors", ())]
-    if errors or not (asked.ok and listed.ok):
-        said = str(errors[0].get("message", "")) if errors else split_error(asked.stderr + listed.stderr)[0]
+    if not (asked.ok and listed.ok):
+        said = "\n".join(split_error(one.stderr)[0] for one in (asked, listed) if not one.ok)
         raise ToolFailedError(f"mngr does not see all hosts of {provider}", said[:500])
+    agents, others = _document(asked.stdout), _document(listed.stdout)
+    errors = [str(one.get("message", "")) for one in (*agents.get("errors", ()), *others.get("errors", ()))]
+    if errors:
+        raise ToolFailedError(f"mngr does not see all hosts of {provider}", errors[0][:500])
     found = [one["host"] for one in agents["agents"]] + list(others["hosts"])
     return {str(one["id"]) for one in found}
 

@@ -10,6 +10,7 @@ from selftest_core.schema.model import Line, Shape, Text
 
 if TYPE_CHECKING:
     from selftest_core.run.plan.estimates import DayEstimate
+    from selftest_core.run.plan.modal_place import ModalPlace
     from selftest_core.run.plan.offer import Offer
     from selftest_core.run.plan.plan import Suite
 
@@ -103,6 +104,21 @@ class OfferedSmokeItem(Shape):
     type: Text
 
 
+class ModalItem(Shape):
+    """Modal, where agents run there. `live`: sandboxes of mngr's; `free`: of modal_sandboxes, null if that is not set.
+
+    `metered_usd`, `billed_usd`: of the workspace since `since`, before and after credits; null where it is not told.
+    """
+
+    workspace: Text
+    live: int
+    free: int | None
+    since: str
+    metered_usd: float | None
+    billed_usd: float | None
+    problem: Text
+
+
 class RestingItem(Shape):
     """A test that gets no agent in this run, as it rests."""
 
@@ -190,6 +206,7 @@ class OfferDocument(SuiteFields):
     money: MoneyItem
     disk: DiskItem
     leaves: list[LeavesItem]
+    modal: ModalItem | None = Field(None, description="Null where no agent runs on Modal.")
     left_out: list[Text] = Field(description="Paths that are changed or untracked, and so not in the base.")
     warnings: list[Text]
 
@@ -260,7 +277,20 @@ def offer_document(offer: Offer) -> OfferDocument:
         ),
         disk=DiskItem(here=estimates.disk, each=estimates.disk_each, basis=estimates.disk_basis, free=offer.free),
         leaves=[LeavesItem(what=one.what, to=one.to) for one in estimates.leaves],
+        modal=None if offer.modal is None else _modal_item(offer.modal),
         left_out=list(plan.left_out),
         warnings=list(plan.warnings),
         **suite_fields(plan.suite),
+    )
+
+
+def _modal_item(place: ModalPlace) -> ModalItem:
+    return ModalItem(
+        workspace=place.workspace,
+        live=place.live,
+        free=place.free,
+        since=place.since,
+        metered_usd=None if place.metered is None else float(place.metered),
+        billed_usd=None if place.billed is None else float(place.billed),
+        problem=place.problem,
     )

@@ -22,6 +22,7 @@ from selftest_core.agents import LOCAL_PROVIDER, AgentKey, State
 from selftest_core.errors import ToolError, ToolFailedError
 from selftest_core.fleet.clusters import limit_line
 from selftest_core.fleet.sources.mngr_list import list_agents
+from selftest_core.modal.account import MODAL
 from selftest_core.run.answer.answer import answer_page
 from selftest_core.run.crew.crew import BUNDLE, OUTCOME, Delivery, DoubtfulMessageError, LaunchError, Life, Seen
 from selftest_core.run.crew.delivery import find_message, may_have_arrived
@@ -50,6 +51,7 @@ from selftest_core.run.crew.mngr_commands import (
     screen_script,
     stamp_script,
 )
+from selftest_core.run.crew.modal_hosts import ModalHosts
 from selftest_core.run.crew.recording import NOT_RECORDED
 from selftest_core.run.fetch.copying import pull_local, pull_remote, put_answer, stop_local
 from selftest_core.run.fetch.mngr_conversations import MngrConversations
@@ -116,6 +118,7 @@ class MngrCrew:
         self._begun: set[str] = set()  # agents whose program was seen, or whose end is certain
         self._restarted_at: dict[str, float] = {}
         self._naming = asyncio.Lock()
+        self._on_modal = ModalHosts(self._mngr, clock)
 
     async def create(self, member: Member) -> Seen:
         """Make the agent in a copy of the clone. Raises LaunchError with mngr's own words, or another ToolError."""
@@ -259,6 +262,11 @@ class MngrCrew:
                     seen[member.agent_id] = Seen(Life.UNSEEN, detail="it may still be in creation")
                 else:
                     seen[member.agent_id] = self._missing(member, answer)
+        if MODAL in groups:
+            self._on_modal.note()
+            on_modal = {member.agent_id: member.host_id for member in groups[MODAL]}
+            ends = await self._on_modal.explained({one: seen[one] for one in on_modal}, on_modal)
+            seen = {**seen, **ends}
         self._fresh.note_full_look(seen)
         return seen
 

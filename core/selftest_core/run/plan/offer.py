@@ -18,11 +18,13 @@ from selftest_core.agents import LOCAL_PROVIDER
 from selftest_core.frozen import dataclass
 from selftest_core.run.outcome.claims import NOT_ISOLATED
 from selftest_core.run.plan.estimates import dollars, span
+from selftest_core.run.plan.modal_place import modal_lines
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from selftest_core.run.plan.estimates import Estimates
+    from selftest_core.run.plan.modal_place import ModalPlace
     from selftest_core.run.plan.plan import Deletion, RestingTest, RunPlan, Suite
 
 _MOST_TESTS = 200
@@ -56,6 +58,7 @@ class Offer:
     `base_name`: the user's name of the base. `affected_by`: the user's name of that commit, empty if all tests run.
     `found`: number of tests, of which `tests` were selected. `deselected`: number that pytest's arguments deselected.
     `free`: free bytes where the copies will be. `withheld`: variables of the user that are hidden from agents.
+    `modal`: None where no agent runs there.
     """
 
     plan: RunPlan
@@ -68,6 +71,7 @@ class Offer:
     deselected: int
     free: int | None
     withheld: tuple[str, ...] = ()
+    modal: ModalPlace | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +109,8 @@ def offer_parts(offer: Offer) -> tuple[Part, ...]:
         parts.append(Part("resting", tuple(_resting(plan.suite.resting))))
     if plan.suite is not None and (plan.suite.grown or plan.suite.deleted):
         parts.append(Part("growth", tuple(growth_lines(plan.suite))))
+    if offer.modal is not None:
+        parts.append(Part("modal", tuple(modal_lines(offer.modal, plan.max_running))))
     if offer.uncollected:
         parts.append(Part("broken", tuple(_uncollected(offer))))
     if plan.left_out:

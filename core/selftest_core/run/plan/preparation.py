@@ -39,6 +39,7 @@ from selftest_core.run.outcome.ends import End
 from selftest_core.run.plan.clone import make_clone
 from selftest_core.run.plan.copy_setup import ENVIRONMENT, Setup, choose_setup
 from selftest_core.run.plan.estimates import estimate, typical
+from selftest_core.run.plan.modal_place import look_at_modal
 from selftest_core.run.plan.offer import Offer, Uncollected, offered_tests
 from selftest_core.run.plan.plan import Suite
 from selftest_core.run.plan.plan_builder import COMMAND, Choices, check_choices, make_plan, refuse_taken
@@ -155,7 +156,9 @@ async def prepare(
     suite, notes = await asyncio.to_thread(_suite, checked.source, chosen, wanted, plans, environ)
     notes += tuple(f"run {run} is dated in the future, so it is not compared with" for run in future)
     checked = replace(checked, notes=(*checked.notes, *notes))
-    return await asyncio.to_thread(_prepared, wanted, checked, chosen, suite, agents, environ)
+    prepared = await asyncio.to_thread(_prepared, wanted, checked, chosen, suite, agents, environ)
+    modal = await asyncio.to_thread(look_at_modal, checked.mngr, checked.choices.provider, config.modal_sandboxes)
+    return replace(prepared, offer=replace(prepared.offer, modal=modal))
 
 
 async def check_options(
