@@ -1,7 +1,8 @@
 """A program in the place of `gh`, with a file in the place of GitHub.
 
-It takes what gh's manual documents of `pr list` and `pr create` (https://cli.github.com/manual/gh_pr_list), refuses
-flags and fields that are not there, and answers as gh 2 does: JSON on stdout with `--json`, 4 without a login.
+It takes what gh's manual documents of `pr list`, `pr create` and `auth setup-git`
+(https://cli.github.com/manual/gh_pr_list), refuses flags and fields that are not there, and answers as gh 2 does: JSON
+on stdout with `--json`, 4 without a login.
 """
 
 from __future__ import annotations
@@ -35,9 +36,13 @@ from pathlib import Path
 
 flags, fields, store = {flags!r}, {fields!r}, Path({store!r})
 noun, verb, *words = sys.argv[1:]
+with (store.parent / "calls").open("a") as calls:
+    calls.write(f"{{noun}} {{verb}}\\n")
 if (store.parent / "logged-out").exists():
     print("To get started with GitHub CLI, please run:  gh auth login", file=sys.stderr)
     sys.exit(4)
+if (noun, verb) == ("auth", "setup-git"):
+    sys.exit(0)
 given = dict(word.removeprefix("--").split("=", 1) for word in words)
 known = json.loads(store.read_text())
 if (noun, verb) == ("pr", "create"):
