@@ -101,7 +101,8 @@ def print_table(results: Mapping[str, Result]) -> None:
     width = max((len(name) for name in results), default=0)
     for name, row in results.items():
         value = "—" if row.value is None else f"{row.value:g} {row.unit}"
-        budget = "" if row.budget is None else f"≤ {row.budget:g} {row.unit}"
+        sign = "≥" if row.unit.endswith("/s") else "≤"  # speeds are wanted, all else is spent
+        budget = "" if row.budget is None else f"{sign} {row.budget:g} {row.unit}"
         print(f"{marks[row.ok]} {name:<{width}}  {value:>18}  {budget:<18}", flush=True)
         for text in (row.against, row.note):
             if text:

@@ -193,7 +193,8 @@ class Indexer:
 
     def step(self) -> bool:
         """Add one part. Returns False if no complete line is left."""
-        span = self.read(self._place)
+        since = self._place.offset - self._kept.offset
+        span = self.read(self._place, self.spacing - since if since < self.spacing else self.retry)
         if span is None:
             return False
         state = self.take(span)
@@ -201,11 +202,23 @@ class Indexer:
             self.index.add_keyframe(Keyframe(span.end, packed_state(state)))
         return True
 
-    def read(self, place: Position) -> Span | None:
+    @property
+    def spacing(self) -> int:
+        """Bytes between keyframes now: twice as many as a large state has, since packing it takes longer than they do.
+
+        A seek stays within its time: a larger state leaves less of it to the bytes behind it.
+        """
+        most = 2 * self._spacing - self._state_size // _STATES_COST
+        return max(self._spacing, min(2 * self._state_size, most))
+
+    @property
+    def retry(self) -> int:
+        """Bytes until a keyframe is tried again where the terminal had no snapshot."""
+        return min(_AGAIN, self._spacing)
+
+    def read(self, place: Position, size: int) -> Span | None:
         """Read the part behind `place`; None if no complete line is left. May be called from another thread."""
-        spacing = max(self._spacing - self._state_size // _STATES_COST, self._spacing // 2)
-        since = place.offset - self._kept.offset
-        span = read_span(self._recording, place, spacing - since if since < spacing else min(_AGAIN, spacing))
+        span = read_span(self._recording, place, size)
         return None if span.end == place or (not span.times and span.end.offset <= place.offset) else span
 
     def take(self, span: Span) -> bytes | None:

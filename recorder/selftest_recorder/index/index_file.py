@@ -191,13 +191,16 @@ def build(recording: Recording, path: Path) -> None:
 
         told, every = 0, max(identity["size"] // 50, 1024 * 1024)
         put(complete=False)
-        with ThreadPoolExecutor(2) as threads:
-            ahead = threads.submit(indexer.read, index.end)
+        # Each has its thread, so that no part waits for the states before it.
+        with ThreadPoolExecutor(1) as reader, ThreadPoolExecutor(1) as packer:
+            size = indexer.spacing
+            ahead = reader.submit(indexer.read, index.end, size)
             while (span := ahead.result()) is not None:
-                ahead = threads.submit(indexer.read, span.end)
+                ahead = reader.submit(indexer.read, span.end, size)
                 state = indexer.take(span)
+                size = indexer.retry if state is None else indexer.spacing
                 if state is not None:
-                    packing.append((span.end, threads.submit(packed_state, state)))
+                    packing.append((span.end, packer.submit(packed_state, state)))
                 packed(_MOST_WAITING)
                 if index.end.offset - told >= every:
                     told = index.end.offset
