@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 
 from selftest_core.frozen import dataclass
 from selftest_core.git.trees import LiveTree, TreeReader, parts_of
-from selftest_core.sync.programs import ProgramKind, module_files, own_programs
+from selftest_core.tutorial.programs import ProgramKind, module_files, own_programs
 from selftest_core.verify.runner import PLUGIN
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from selftest_core.git.object_store import ObjectStore
-    from selftest_core.sync.programs import Program
+    from selftest_core.tutorial.programs import Program
 
 SYSTEM_FOLDERS = ("/usr/sbin", "/usr/bin", "/sbin", "/bin")
 _TESTING = frozenset({"pytest", "py.test", PLUGIN})

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import os
+import re
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -13,7 +15,7 @@ from selftest_core.collect.affected import affected
 from selftest_core.collect.collection import CollectedTest, Collection
 from selftest_core.errors import UsageError
 from selftest_core.git.command import Git, find_place
-from selftest_core.tutorial.citations import Citation, read_tests
+from selftest_core.tutorial.citations import Citation, each_test, read_tests
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -60,10 +62,9 @@ def picked(folder: Path, base: str = "base") -> dict[str, tuple[str, ...]]:
         name = path.relative_to(folder).as_posix()
         source = path.read_text(encoding="utf-8")
         citations += read_tests(source, name).citations
-        for line in source.splitlines():
-            if line.startswith("def test_"):
-                function = line.removeprefix("def ").partition("(")[0]
-                tests.append(CollectedTest(f"{name}::{function}", name, 1, function, "", "", False, ()))
+        for classes, test in each_test(ast.parse(source).body):
+            node_id = "::".join((name, *classes, test.name))
+            tests.append(CollectedTest(node_id, name, 1, test.name, "::".join(classes), "", False, ()))
     place = find_place(folder, os.environ)
     found = affected(folder, base, Collection(tuple(tests)), citations, Git(place.git_dir, os.environ))
     assert [test.node_id for test, _ in found] == [test.node_id for test in tests if test in {t for t, _ in found}]
@@ -177,3 +178,71 @@ def test_an_unknown_base_is_said(repository: Repository) -> None:
         picked(repository.folder, "nowhere")
     with pytest.raises(UsageError):
         picked(repository.folder, "--output=x")
+
+
+PROGRAM = {
+    **FILES,
+    "pyproject.toml": "[project.scripts]\nshop = 'shop.cli.main:main'\n",
+    "src/shop/cli/__init__.py": "",
+    "src/shop/cli/main.py": (
+        "from importlib import import_module\nfrom typing import TYPE_CHECKING\nfrom shop import log\n"
+        "if TYPE_CHECKING:\n    from shop import till\n"
+        "def main(name):\n    match name:\n        case 'add':\n            from shop.cli import adding\n"
+        "        case 'list':\n            from . import listing\n        case _:\n            import_module(f'shop.more.{name}')\n"
+    ),
+    "src/shop/cli/adding.py": "from shop import cart\n",
+    "src/shop/cli/listing.py": "MODULE = 'shop.shelf'\n",
+    "src/shop/log.py": "import shop.cli.main\n",
+    "src/shop/shelf.py": "from ..shop import log\n",
+    "src/shop/more/__init__.py": "",
+    "src/shop/more/tax.py": "",
+    "src/shop/cart.json": "{}",
+    "src/shop/__main__.py": "from shop import till\n",
+    "bin/all.sh": "#!/bin/sh\nset -e\nshop list && shop add pear\n",
+    "tests/calls/conftest.py": "import pytest\n@pytest.fixture\ndef listed(): return RUN(['shop', 'list'])\n",
+    "tests/calls/callers.py": "def call(*words): return run([BIN / 'shop', *words])\n",
+    "tests/calls/test_calls.py": (
+        "import sys\nfrom callers import call\n"
+        "def test_listed(listed): ...\n"
+        "def test_helped(): call('list')\n"
+        "def test_module(): run([sys.executable, '-m', 'shop', 'x'])\n"
+        "def test_script(): run('bin/all.sh')\n"
+        "def test_talk():\n    '''shop add nothing'''\n    assert 'shop' == 'shop'\n"
+        "class TestShop:\n    def add(self): run(f'shop --fast add {self.it}')\n    def test_add(self): self.add()\n"
+    ),
+}  # fmt: skip
+
+LISTING = {"cli.py::test_list", "::test_listed", "::test_helped", "::test_script"}
+
+
+@pytest.mark.parametrize(
+    ("path", "tests"),
+    [
+        ("src/shop/cli/adding.py", {"cli.py::test_buy", "::test_helped", "::test_script", "::TestShop::test_add"}),
+        ("src/shop/cli/listing.py", {*LISTING, "cli.py::test_buy"}),
+        ("src/shop/shelf.py", {*LISTING, "cli.py::test_buy"}),
+        ("src/shop/more/tax.py", {*LISTING, "cli.py::test_buy", "::TestShop::test_add"}),
+        ("src/shop/cart.json", {*LISTING, "cli.py::test_buy", "::TestShop::test_add", "::test_module"}),
+        ("src/shop/__main__.py", {"::test_module"}),
+        ("src/shop/till.py", {"::test_module", "till.py::test_pay"}),
+        ("bin/all.sh", {"::test_script"}),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("is_deleted", [False, True], ids=["changed", "deleted"])
+def test_a_changed_file_affects_tests_that_run_a_program_which_uses_it(
+    tmp_path: Path, path: str, tests: set[str], is_deleted: bool
+) -> None:
+    repository = Repository.make(tmp_path / "shop")
+    repository.commit("first", PROGRAM)
+    repository.git("tag", "base")
+    if is_deleted:
+        (repository.folder / path).unlink()
+    else:
+        write(repository.folder, path, PROGRAM[path] + "\n")
+
+    found = picked(repository.folder)
+
+    assert {re.sub("tests/(calls/test_calls.py|(cli/)?test_)", "", name) for name in found} == tests
+    said = {reason for name, reasons in found.items() if "till.py" not in name for reason in reasons}
+    what = "was deleted" if is_deleted else "changed"
+    assert all(one.startswith("it runs `") and one.endswith(f"which uses {path}, which {what}") for one in said)

@@ -1,4 +1,4 @@
-"""The programs that a block of the tutorial runs, and of these the project's own. Pure.
+"""The commands of shell text such as a block of the tutorial, their programs, and of these the project's own. Pure.
 
 Only simple shell is read: the first word of each command, also behind `&&`, `|`, `if` and the like, behind variables
 and behind words such as `env` or `uv run`. Programs inside of quotes, of `$(…)` in quotes and of `eval` are not found.
@@ -15,7 +15,7 @@ from selftest_core.frozen import dataclass
 from selftest_core.tutorial.shell_reading import Open, read
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
 _PYTHON = re.compile(r"python[0-9.]*|pypy[0-9.]*")
@@ -58,10 +58,23 @@ class Program:
     word: str
 
 
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A program with its arguments."""
+
+    program: Program
+    arguments: tuple[str, ...]
+
+
+def commands_of(text: str) -> tuple[Command, ...]:
+    """Return the commands of a block in their order, each once, without what belongs to the shell."""
+    found = (command_of(words) for line in _lines(text) for words in _simple_commands(line))
+    return tuple(dict.fromkeys(command for command in found if command is not None))
+
+
 def programs_of(text: str) -> tuple[Program, ...]:
     """Return the programs of a block in their order, each once, without what belongs to the shell."""
-    found = (_program(words) for line in _commands(text) for words in _simple_commands(line))
-    return tuple(dict.fromkeys(program for program in found if program is not None))
+    return tuple(dict.fromkeys(command.program for command in commands_of(text)))
 
 
 def own_programs(
@@ -90,7 +103,7 @@ def module_files(module: str) -> tuple[str, ...]:
     return tuple(f"{folder}{name}" for folder in ("", "src/") for name in (f"{path}/__main__.py", f"{path}.py"))
 
 
-def _commands(text: str) -> Iterator[str]:
+def _lines(text: str) -> Iterator[str]:
     """Yield the lines of commands: continued lines and open strings as one, heredocs left out."""
     state, pending = Open(), ""
     for number, line in enumerate(text.splitlines(), start=1):
@@ -134,8 +147,8 @@ def _simple_commands(line: str) -> Iterator[list[str]]:
     yield words
 
 
-def _program(words: list[str]) -> Program | None:
-    """Return the program that a simple command runs."""
+def command_of(words: Sequence[str]) -> Command | None:
+    """Return the command that a list of words runs, None for one of the shell."""
     left = list(words)
     while left:
         word = left.pop(0)
@@ -148,20 +161,23 @@ def _program(words: list[str]) -> Program | None:
             continue
         if name in _RUNNERS:
             if left[:1] != [_RUNNERS[name]]:
-                return Program(ProgramKind.NAME, word)
+                return Command(Program(ProgramKind.NAME, word), tuple(left))
             del left[0]
             while left and left[0].startswith("-"):
                 left.pop(0)
             continue
         if "/" not in word or word.startswith("/"):
             if _PYTHON.fullmatch(name) and left[:1] == ["-m"] and len(left) > 1:
-                return Program(ProgramKind.MODULE, left[1])
+                return Command(Program(ProgramKind.MODULE, left[1]), tuple(left[2:]))
             if _PYTHON.fullmatch(name) or name in _INTERPRETERS:
-                script = next((one for one in left if not one.startswith("-")), "")
-                return None if "-c" in left or not script else Program(ProgramKind.FILE, _relative(script))
+                at = next((number for number, one in enumerate(left) if not one.startswith("-")), None)
+                if "-c" in left or at is None or not left[at]:
+                    return None
+                return Command(Program(ProgramKind.FILE, _relative(left[at])), tuple(left[at + 1 :]))
         if word in _SHELL or not word:
             return None
-        return Program(ProgramKind.FILE, _relative(word)) if "/" in word else Program(ProgramKind.NAME, word)
+        program = Program(ProgramKind.FILE, _relative(word)) if "/" in word else Program(ProgramKind.NAME, word)
+        return Command(program, tuple(left))
     return None
 
 

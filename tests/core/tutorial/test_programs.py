@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from selftest_core.sync.noop import doing_nothing
-from selftest_core.sync.programs import Program, ProgramKind, own_programs, programs_of
+from selftest_core.tutorial.programs import Program, ProgramKind, own_programs, programs_of
 
 if TYPE_CHECKING:
     from pathlib import Path
