@@ -188,7 +188,8 @@ PROGRAM = {
         "from importlib import import_module\nfrom typing import TYPE_CHECKING\nfrom shop import log\n"
         "if TYPE_CHECKING:\n    from shop import till\n"
         "def main(name):\n    match name:\n        case 'add':\n            from shop.cli import adding\n"
-        "        case 'list':\n            from . import listing\n        case _:\n            import_module(f'shop.more.{name}')\n"
+        "        case 'list':\n            from . import listing\n"
+        "        case _:\n            import_module(f'shop.more.{name}')\n"
     ),
     "src/shop/cli/adding.py": "from shop import cart\n",
     "src/shop/cli/listing.py": "MODULE = 'shop.shelf'\n",

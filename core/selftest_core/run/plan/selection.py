@@ -17,8 +17,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from selftest_core.collect.affected import affected
-from selftest_core.collect.imports import source_text
 from selftest_core.collect.collection import collect
+from selftest_core.collect.imports import source_text
 from selftest_core.errors import UsageError
 from selftest_core.frozen import dataclass
 from selftest_core.git.command import Git
