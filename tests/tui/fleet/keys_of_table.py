@@ -8,8 +8,10 @@ from textual.widgets import OptionList, Static
 
 import scenes
 from selftest_tui.fleet.arrangement import Group, GroupBy, SortBy
+from selftest_tui.fleet.columns import COLUMNS
 from selftest_tui.shared.dialogs.choose import Choose
 from selftest_tui.shared.preferences import PreferenceStore
+from selftest_tui.shared.widgets.columns import Sort
 from tui.key_checks import KeyChecks
 
 if TYPE_CHECKING:
@@ -159,6 +161,16 @@ async def _(one: Driven, key: str) -> None:
 async def _(one: Driven, key: str) -> None:
     await one.press(key, key, "enter")
     assert one.table.arrangement.sort is SortBy.NAME
+    by_host = ["j"] * (len(SortBy) - 1 + [column.name for column in COLUMNS.columns].index("host"))
+    await one.press(key, *by_host, "enter")
+    assert one.table.arrangement.by_column == Sort("host")
+    assert "host▲" in one.lines[0]
+    await one.press(key, "enter")
+    assert one.table.arrangement.by_column == Sort("host", is_reversed=True)
+    assert "host▼" in one.lines[0]
+    assert "sort: column host, reversed" in one.table.arrangement.words
+    await one.press(key, *["k"] * len(by_host), "enter")
+    assert one.table.arrangement.by_column is None
 
 
 # marking

@@ -14,6 +14,7 @@ from selftest_core.usage.tokens import Label, Usage
 from selftest_tui.fleet.arrangement import Group, changed_places
 from selftest_tui.fleet.line_painter import Look
 from selftest_tui.fleet.status_bar import used_by_all
+from selftest_tui.shared.widgets.columns import Sort
 from tui.driving import ENVIRONMENT, Driven, driven
 from tui.quiet import quiet
 
@@ -43,6 +44,26 @@ async def test_cursor_and_marks_survive_a_refresh_that_moves_their_lines() -> No
         assert one.name == "st-7f-cart-empty"
         assert one.table.cursor != place, "its line has moved to another group"
         assert one.table.marks == marked
+
+
+async def test_a_click_on_a_title_sorts_and_the_cursor_stays_on_its_agent() -> None:
+    async with driven(scenes.few().view, size=(160, 40)) as one:
+        await one.press("down", "down")
+        name = one.name
+        x = one.table.columns.column_at(one.lines[0].index("idle"), one.table.size.width)
+        assert x is not None
+        for sign, by_column in (("▼", Sort("idle")), ("▲", Sort("idle", is_reversed=True)), (" ", None)):
+            await one.pilot.click("AgentTable", offset=(one.lines[0].index("idle"), 0))
+            await one.until(lambda wanted=by_column: one.table.arrangement.by_column == wanted, "sorted by the title")  # type: ignore[misc]
+            assert f"idle{sign}" in one.lines[0]
+            assert one.name == name
+            groups: dict[str, list[float]] = {}
+            for row in (line for line in one.table.lines if isinstance(line, Row)):
+                if row.idle_since is not None and row.category is not Category.WORKING:
+                    groups.setdefault(row.category, []).append(row.idle_since)
+            if by_column is not None:
+                for idle in groups.values():
+                    assert idle == sorted(idle, reverse=by_column.is_reversed)
 
 
 async def test_a_destroyed_agent_under_the_cursor_is_said_and_the_neighbour_is_next() -> None:

@@ -8,6 +8,7 @@ from textual.command import CommandPalette
 
 from selftest_core.run.events import Event, Phase
 from selftest_core.run.outcome.ends import End
+from selftest_tui.run.columns import test_name
 from selftest_tui.run.keys import RUN
 from selftest_tui.run.lines import RunGroup
 from selftest_tui.search.screen import SearchScreen
@@ -106,6 +107,22 @@ async def _(one: RunDriven, key: str) -> None:
     assert all("csv" in name for name in one.table.shown.group_of)
     await one.press(key, *"nothing is called so", "enter")
     assert any("Nothing matches" in line for line in one.lines)
+
+
+@does("sort")
+async def _(one: RunDriven, key: str) -> None:
+    def names() -> list[list[str]]:
+        return [[test_name(row) for row in group.members] for group in one.table.shown.groups.values()]
+
+    before = names()
+    await one.press(key, "j", "enter")
+    assert names() == [sorted(group) for group in before]
+    assert "test▲" in one.lines[0]
+    await one.press(key, "enter")
+    assert names() == [sorted(group, reverse=True) for group in before]
+    assert "sort: test, reversed" in str(one.screen.query_one("#tests").border_title)
+    await one.press(key, "k", "enter")
+    assert names() == before
 
 
 @does("only_needing")

@@ -28,7 +28,7 @@ TOGETHER: dict[str, tuple[str, ...]] = {
         "previous_needing",
     ),
     "finding": (
-        "filter", "only_needing", "prompt_up", "prompt_down", "prompt_cancel", "copy", "no_quit",
+        "filter", "only_needing", "sort", "prompt_up", "prompt_down", "prompt_cancel", "copy", "no_quit",
     ),
     "looking": ("outcome", "preview", "details", "artifacts", "zoom", "scroll_down", "scroll_up", "type"),
     "acting": ("attach", "message", "retry", "skip", "stop", "shell", "end_run"),

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 import scenes
 from selftest_core.usage.tokens import Usage
 from selftest_tui.fleet import columns as fleet_columns
+from selftest_tui.fleet.arrangement import Arrangement, GroupBy, arrange, key_of
 from selftest_tui.review import columns as review_columns
 from selftest_tui.run import columns as run_columns
-from selftest_tui.shared.widgets.columns import Choice, Column, Columns, Layout, Needs, place
+from selftest_tui.shared.widgets.columns import Choice, Column, Columns, Layout, Needs, Sort, clicked_again, place
 from selftest_tui.tutorial import lines as tutorial_columns
 
 ALL = [one.COLUMNS for one in (fleet_columns, run_columns, review_columns, tutorial_columns)]
@@ -38,6 +39,46 @@ def words(*least: str) -> Layout[str]:
     layout = Layout(columns)
     layout.measure(((number, line) for number, line in enumerate(least)), 0.0)
     return layout
+
+
+NAMED = ["b", "a10", "", "A9", "a10"]
+MEASURED: Columns[str] = Columns(
+    "measured", 0,
+    (
+        Column("name", "name", 4, lambda line, now: line),
+        Column("size", "size", 4, lambda line, now: "", is_number=True, amount=lambda line, now: len(line) or None),
+    ),
+)  # fmt: skip
+
+
+def test_lines_are_sorted_as_people_sort_and_those_without_a_text_stay_last() -> None:
+    def sorted_by(sort: Sort) -> list[tuple[int, str]]:
+        return MEASURED.in_order(enumerate(NAMED), sort, 0.0)
+
+    assert sorted_by(Sort("name")) == [(3, "A9"), (1, "a10"), (4, "a10"), (0, "b"), (2, "")]
+    assert sorted_by(Sort("name", is_reversed=True)) == [(0, "b"), (1, "a10"), (4, "a10"), (3, "A9"), (2, "")]
+    assert sorted_by(Sort("size")) == [(1, "a10"), (4, "a10"), (3, "A9"), (0, "b"), (2, "")]
+    assert sorted_by(Sort("size", is_reversed=True)) == [(0, "b"), (3, "A9"), (1, "a10"), (4, "a10"), (2, "")]
+    assert sorted_by(Sort("gone")) == list(enumerate(NAMED))
+
+
+def test_clicks_on_a_title_sort_then_reverse_then_end_it() -> None:
+    first = clicked_again(None, "name")
+    second = clicked_again(first, "name")
+    assert (first, second, clicked_again(second, "name")) == (Sort("name"), Sort("name", is_reversed=True), None)
+    assert clicked_again(second, "size") == Sort("size")
+    assert MEASURED.columns[0].heading(6, first) == "name▲ "
+    assert MEASURED.columns[1].heading(6, Sort("size")) == " size▼"
+    assert MEASURED.columns[0].heading(3, second) == "n…▼", "the sign stays where it is narrow"
+
+
+@pytest.mark.parametrize("is_reversed", [False, True])
+@pytest.mark.parametrize("name", [one.name for one in fleet_columns.COLUMNS.columns])
+def test_every_column_of_the_fleet_sorts_every_line_once(name: str, is_reversed: bool) -> None:
+    view = scenes.hundred().view
+    found = arrange(view, Arrangement(group=GroupBy.NOTHING, by_column=Sort(name, is_reversed)))
+    assert {key_of(line) for line in found.lines} >= {row.key for row in view.rows}
+    assert len(found.lines) == len(view.rows) + len(view.sessions) + bool(view.sessions)
 
 
 @pytest.mark.parametrize("columns", ALL, ids=lambda one: one.table)

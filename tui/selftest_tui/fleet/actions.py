@@ -20,6 +20,7 @@ from selftest_tui.shared.filter import help_lines, problem_of
 from selftest_tui.shared.keys import Topic
 from selftest_tui.shared.present import clean
 from selftest_tui.shared.split import SplitScreen
+from selftest_tui.shared.widgets.columns import chosen_again
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from selftest_tui.fleet.agent_table import AgentTable
     from selftest_tui.fleet.pane.side_pane import SidePane, Tab
     from selftest_tui.shared.keys import Key
+    from selftest_tui.shared.widgets.columns import Sort
     from selftest_tui.shared.widgets.prompt import Prompt
 
 
@@ -262,12 +264,21 @@ class FleetActions(SplitScreen):
         from selftest_tui.shared.dialogs.choose import Choose  # not needed for the first frame
 
         how = self.table.arrangement
+        ways = [way.value for way in SortBy]
+        columns = {f"column {one.title}": one.name for one in self.table.columns.columns.columns}
+        current = how.sorted_by.removesuffix(", reversed")
 
         def chosen(choice: str | None) -> None:
-            if choice is not None:
-                self._arrange(replace(how, sort=SortBy(choice)))
+            if choice in columns:
+                self.sort_by(chosen_again(how.by_column, columns[choice]))
+            elif choice is not None:
+                self._arrange(replace(how, sort=SortBy(choice), by_column=None))
 
-        self.app.push_screen(Choose("sort by", [way.value for way in SortBy], how.sort.value, "o"), chosen)
+        self.app.push_screen(Choose("sort by; a column again: reversed", [*ways, *columns], current, "o"), chosen)
+
+    def sort_by(self, sort: Sort | None) -> None:
+        """Sort by a column, or as without one."""
+        self._arrange(replace(self.table.arrangement, by_column=sort))
 
     # marking
 

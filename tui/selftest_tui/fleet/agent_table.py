@@ -122,6 +122,9 @@ class AgentTable(CursorTable["Line"]):
     def arrange_by(self, arrangement: Arrangement) -> None:
         """Arrange the view differently; the cursor stays on its line, or goes to the nearest that is left."""
         self.arrangement = arrangement
+        if arrangement.by_column != self.columns.sort:
+            self.columns.sort = arrangement.by_column
+            self.columns_moved()
         self._arrange()
 
     def tick(self, now: float) -> None:
@@ -273,7 +276,7 @@ class AgentTable(CursorTable["Line"]):
 
     def draw_titles(self, width: int) -> Strip:
         """Draw the titles of the columns."""
-        return self.painter.heading()
+        return self.painter.heading(self.columns.headings(width))
 
     def draw_at(self, place: int, width: int) -> Strip:
         """Draw an agent, a session or the title of a group."""

@@ -15,6 +15,7 @@ from selftest_core.fleet.attention import cost_of_waiting
 from selftest_core.fleet.observations import TmuxSession
 from selftest_core.fleet.view import Category, FleetView, Row
 from selftest_core.frozen import dataclass
+from selftest_tui.fleet.columns import COLUMNS
 from selftest_tui.shared import present
 from selftest_tui.shared.filter import Language, facts, hyphenated
 from selftest_tui.shared.present import ENDED
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
     from selftest_core.tools.tmux import SessionRef
     from selftest_tui.shared.filter import Facts
+    from selftest_tui.shared.widgets.columns import Sort
 
 OLD_AFTER = 24 * 3_600.0
 """Seconds after its end from which an agent of a run is old."""
@@ -56,11 +58,15 @@ class SortBy(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Arrangement:
-    """All choices of layout. `hides_old`: without agents of old runs. `folded`: keys of the groups that are closed."""
+    """All choices of layout. `hides_old`: without agents of old runs. `folded`: keys of the groups that are closed.
+
+    `by_column`: sorts by a column, and by `sort` where that is alike.
+    """
 
     group: GroupBy = GroupBy.ATTENTION
     label: str = ""
     sort: SortBy = SortBy.URGENCY
+    by_column: Sort | None = None
     query: str = ""
     only_me: bool = False
     hides_old: bool = False
@@ -76,10 +82,18 @@ class Arrangement:
         return f"label {self.label}" if self.group is GroupBy.LABEL else self.group.value
 
     @property
+    def sorted_by(self) -> str:
+        """The order in words."""
+        if self.by_column is None:
+            return self.sort.value
+        title = next(one.title for one in COLUMNS.columns if one.name == self.by_column.column)
+        return f"column {title}, reversed" if self.by_column.is_reversed else f"column {title}"
+
+    @property
     def words(self) -> str:
         """The choices as the title of the frame."""
         words = ["agents", f"group: {self.grouped_by}"]
-        words += [f"sort: {self.sort.value}"] if self.sort is not SortBy.URGENCY else []
+        words += [f"sort: {self.sorted_by}"] if self.sorted_by != SortBy.URGENCY.value else []
         words += ["only what needs you"] if self.only_me else []
         words += [f"/{self.query}"] if self.query else []
         return " ─ ".join(words)
@@ -140,6 +154,8 @@ def arrange(view: FleetView, how: Arrangement, matching: Collection[LineKey] | N
         hidden, rows = len(rows) - len(recent), recent
     sorting = _sorting(how.sort)
     rows.sort(key=lambda pair: sorting(pair[1]))
+    if how.by_column is not None:
+        rows = COLUMNS.in_order(rows, how.by_column, view.at)
     made = _Layout(how, may_fold=matching is None)
     if how.group is GroupBy.NOTHING:
         made.add("", rows)
@@ -152,7 +168,8 @@ def arrange(view: FleetView, how: Arrangement, matching: Collection[LineKey] | N
             made.add(name, grouped[name], Category(name) if how.group is GroupBy.ATTENTION else None)
     sessions = [] if how.only_me else [one for one in view.sessions if matching is None or one.ref in matching]
     if sessions:
-        made.add(OTHER_SESSIONS, [(one.ref, one) for one in sorted(sessions, key=lambda one: one.ref[::-1])])
+        others = [(one.ref, one) for one in sorted(sessions, key=lambda one: one.ref[::-1])]
+        made.add(OTHER_SESSIONS, COLUMNS.in_order(others, how.by_column, view.at) if how.by_column else others)
     return Arranged(
         tuple(made.lines), tuple(made.needing), len(rows), len(view.rows), hidden, made.places, made.group_of
     )

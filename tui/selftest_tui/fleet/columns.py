@@ -28,6 +28,16 @@ def _text(
     return text
 
 
+def _amount(
+    of_row: Callable[[Row, float], float | None],
+    of_session: Callable[[TmuxSession, float], float | None] = lambda session, now: None,
+) -> Callable[[Line, float], float | None]:
+    def amount(line: Line, now: float) -> float | None:
+        return of_session(line, now) if isinstance(line, TmuxSession) else of_row(line, now)
+
+    return amount
+
+
 def _session_reason(session: TmuxSession, now: float) -> str:
     windows = present.plural(session.windows, "window")
     return f"attached · {windows}" if session.attached else windows
@@ -70,17 +80,26 @@ RUNNING: Column[Line] = Column(
     "running", "runs", 6,
     _text(present.running_for, lambda session, now: present.duration(now - session.created_at)),
     drops=2, is_number=True, is_timed=True,
+    amount=_amount(present.seconds_running, lambda session, now: now - session.created_at),
 )  # fmt: skip
 IDLE: Column[Line] = Column(
     "idle", "idle", 6, _text(present.idle_for, lambda session, now: present.duration(now - session.activity_at)),
     drops=4, is_number=True, is_timed=True,
+    amount=_amount(present.seconds_idle, lambda session, now: now - session.activity_at),
 )  # fmt: skip
 TOKENS: Column[Line] = Column(
     "tokens", "tokens", 6, _text(lambda row, now: present.tokens(row.usage.tokens) if row.usage else ""),
-    joins=2, waits=True, is_number=True,
+    joins=2, waits=True, is_number=True, amount=_amount(lambda row, now: row.usage.tokens if row.usage else None),
 )  # fmt: skip
 COST: Column[Line] = Column(
-    "cost", "cost", 8, _text(lambda row, now: present.cost(row.usage)), joins=1, waits=True, is_number=True
+    "cost",
+    "cost",
+    8,
+    _text(lambda row, now: present.cost(row.usage)),
+    joins=1,
+    waits=True,
+    is_number=True,
+    amount=_amount(lambda row, now: row.usage.usd if row.usage else None),
 )
 REASON: Column[Line] = Column(
     "reason", "why", 14, _text(present.reason, _session_reason), good=24, fills=True, is_timed=True

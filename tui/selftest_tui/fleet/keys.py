@@ -170,7 +170,8 @@ FIND = (
         "hide agents of runs that ended more than a day ago, or show them; remembered", Topic.FIND),
     Key(("g",), "g", "group", "group", "group by attention, state, host, project, run or a label",
         Topic.FIND, line=11, opens=True),
-    Key(("o",), "o", "sort", "sort", "sort by urgency, name, running time, idle time or newest",
+    Key(("o",), "o", "sort", "sort",
+        "sort by urgency, name, times or a column; again: reversed (mouse: its title)",
         Topic.FIND, line=12, opens=True),
 )  # fmt: skip
 

@@ -17,7 +17,6 @@ from selftest_core.fleet.observations import TmuxSession
 from selftest_core.fleet.view import Category, Row
 from selftest_core.frozen import dataclass
 from selftest_tui.fleet.arrangement import Group, is_same, key_of
-from selftest_tui.fleet.columns import COLUMNS
 from selftest_tui.shared import present
 
 if TYPE_CHECKING:
@@ -72,11 +71,10 @@ class LinePainter:
         """The x from which cells depend on the clock."""
         return self._timed[0].x if self._timed else self.width
 
-    def heading(self) -> Strip:
+    def heading(self, headings: str) -> Strip:
         """The line of column titles."""
         style = self.styles["base"] + self.styles["heading"]
-        text = " " * COLUMNS.prefix + "".join(one.column.heading(one.width) + " " * one.gap for one in self.placed)
-        return Strip([Segment(present.fit(text, self.width), style)], self.width)
+        return Strip([Segment(present.fit(headings, self.width), style)], self.width)
 
     def line(self, line: Line, look: Look, now: float) -> Strip:
         """Paint one line, or return the cached strip if nothing in it has changed."""

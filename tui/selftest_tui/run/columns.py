@@ -32,6 +32,18 @@ def running_for(row: RunRow, now: float) -> str:
     return present.duration(now - row.launching_at) if row.phase in RUNNING else ""
 
 
+def seconds_running(row: RunRow, now: float) -> float | None:
+    """The seconds that `running_for` shows; None where it shows nothing."""
+    if row.launching_at is None or not running_for(row, now):
+        return None
+    return (row.ended_at if row.ended_at is not None else now) - row.launching_at
+
+
+def _usd(row: RunRow, now: float) -> float | None:
+    usage = used_by(row)
+    return usage.usd if usage is not None else None
+
+
 def _host(row: RunRow, now: float) -> str:
     return row.member.provider if row.member is not None else ""
 
@@ -46,13 +58,16 @@ def _agent(row: RunRow, now: float) -> str:
 
 TEST: Column[RunRow] = Column("test", "test", 22, lambda row, now: test_name(row), good=36, most=80, cuts_left=True)
 SAYS: Column[RunRow] = Column("says", "status", 16, lambda row, now: said_of(row), good=44, fills=True)
-ATTEMPT: Column[RunRow] = Column("attempt", "try", 3, _attempt, drops=1, is_number=True)
-TIME: Column[RunRow] = Column("time", "time", 6, running_for, drops=2, is_number=True)
+ATTEMPT: Column[RunRow] = Column(
+    "attempt", "try", 3, _attempt, drops=1, is_number=True, amount=lambda row, now: row.attempt
+)
+TIME: Column[RunRow] = Column("time", "time", 6, running_for, drops=2, is_number=True, amount=seconds_running)
 COST: Column[RunRow] = Column(
-    "cost", "cost", 8, lambda row, now: present.cost(used_by(row)), joins=1, waits=True, is_number=True
+    "cost", "cost", 8, lambda row, now: present.cost(used_by(row)), joins=1, waits=True, is_number=True, amount=_usd
 )
 COMMITS: Column[RunRow] = Column(
-    "commits", "commits", 7, lambda row, now: str(row.commits or ""), joins=2, is_number=True
+    "commits", "commits", 7, lambda row, now: str(row.commits or ""), joins=2, is_number=True,
+    amount=lambda row, now: row.commits or None,
 )  # fmt: skip
 HOST: Column[RunRow] = Column("host", "host", 5, _host, good=14, most=20, joins=3)
 AGENT: Column[RunRow] = Column("agent", "agent", 16, _agent, good=32, joins=4)

@@ -182,6 +182,8 @@ FIND = (
         Topic.FIND, line=9),
     Key(("a",), "a", "only_needing", "only ✗◆", "show only what failed, is blocked or needs you, or all again",
         Topic.FIND, line=10),
+    Key(("o",), "o", "sort", "sort", "sort the tests of each group by a column; the same again reverses "
+        "(mouse: the column's title)", Topic.FIND, opens=True),
     Key(("escape",), "esc", "back", "back", "close a zoomed pane, then clear the filter, then back to the fleet",
         Topic.FIND),
 )  # fmt: skip

@@ -21,13 +21,14 @@ from selftest_tui.shared import present
 from selftest_tui.shared.filter import Language, facts, hyphenated
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Callable, Collection, Iterator
 
     from selftest_core.run.cluster_view import ClusterRow
     from selftest_core.run.fold import Run
     from selftest_tui.shared.filter import Facts
 
 type RunLine = RunGroup | RunRow
+type InOrder = Callable[[tuple[RunRow, ...]], tuple[RunRow, ...]]
 
 _TAIL = 8_000
 _VERIFIED: dict[str, str] = {
@@ -101,11 +102,16 @@ def facts_of(row: RunRow) -> Facts:
 
 
 def lay_out(
-    run: Run, *, folded: Collection[str] = (), matching: Collection[str] | None = None, only_open: bool = False
+    run: Run,
+    *,
+    folded: Collection[str] = (),
+    matching: Collection[str] | None = None,
+    only_open: bool = False,
+    in_order: InOrder = tuple,
 ) -> RunLines:
     """Return the lines of a run. `matching`: names of the tests that the filter shows, None for all.
 
-    `only_open`: only tests of clusters.
+    `only_open`: only tests of clusters. `in_order` sorts the tests of a group.
     """
     groups: list[RunGroup] = []
     taken: set[str] = set()
@@ -122,6 +128,7 @@ def lay_out(
             members = tuple(row for row in members if row.name in matching)
         if not members:
             continue
+        members = in_order(members)
         is_folded = group.key in folded and matching is None
         shown = RunGroup(group.key, group.sign, group.title, group.style, members, group.cluster, is_folded)
         found.groups[group.key] = shown

@@ -17,6 +17,7 @@ from selftest_tui.fleet.pane.typist import TYPING
 from selftest_tui.run import words as run_words
 from selftest_tui.run.actions import RunActions
 from selftest_tui.run.bar import RunBar
+from selftest_tui.run.columns import COLUMNS
 from selftest_tui.run.feed import RunFeed
 from selftest_tui.run.keys import RUN
 from selftest_tui.run.lines import FILTER, facts_of, lay_out
@@ -183,7 +184,9 @@ class RunScreen(RunActions):
         if run is None:
             return
         matching = self._finder.find(run.rows.items(), self.query_text)
-        lines = lay_out(run, folded=self.folded, matching=matching, only_open=self.only_open)
+        lines = lay_out(
+            run, folded=self.folded, matching=matching, only_open=self.only_open, in_order=self.table.in_order
+        )
         self.table.show_placeholder(self._instead())
         self.table.show_at(lines, self.clock())  # which posts CursorMoved, and so the frame and the key line follow
         self.show_state()
@@ -231,6 +234,9 @@ class RunScreen(RunActions):
         run = self.run_now
         noun = "test" if run is None else run.plan.noun
         title = f"{noun}s by cluster and state" if not self.only_open else f"open {noun}s"
+        if (sort := self.table.columns.sort) is not None:
+            column = next(one.title for one in COLUMNS.columns if one.name == sort.column)
+            title = f"{title} · sort: {column}{', reversed' if sort.is_reversed else ''}"
         if self.query_text:
             title = f"{title} · /{self.query_text}"
         shown = len(self.table.shown.group_of)

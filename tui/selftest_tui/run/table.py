@@ -48,6 +48,13 @@ class RunTable(GroupedTable[RunLine, RunLines]):
             self.columns_moved()
         self.show(lines)
 
+    def in_order(self, rows: tuple[RunRow, ...]) -> tuple[RunRow, ...]:
+        """Sort the tests of a group by the chosen column."""
+        sort = self.columns.sort
+        if sort is None:
+            return rows
+        return tuple(row for _, row in run_columns.COLUMNS.in_order(((row.name, row) for row in rows), sort, self._now))
+
     def meter(self, live: Mapping[str, Usage], *, is_metered: bool) -> None:
         """Store newer usage of agents, by agent id; lines show it within a second."""
         self._live = live
@@ -92,8 +99,7 @@ class RunTable(GroupedTable[RunLine, RunLines]):
 
     def titles(self, width: int) -> str:
         """Return the titles of the columns."""
-        headings = "".join(one.column.heading(one.width) + " " * one.gap for one in self.columns.place(width))
-        return " " * run_columns.COLUMNS.prefix + headings
+        return self.columns.headings(width)
 
     def draw(self, line: RunLine, base: Style, width: int) -> Strip:
         """Draw a group's title or a test."""

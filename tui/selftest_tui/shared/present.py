@@ -180,24 +180,36 @@ def host_name(agent: Agent, *, with_provider: bool = True) -> str:
 
 def running_for(row: Row, now: float) -> str:
     """The time that it has run, or ran; empty if unknown, and for a stopped agent."""
+    seconds = seconds_running(row, now)
+    return "" if seconds is None else duration(seconds)
+
+
+def seconds_running(row: Row, now: float) -> float | None:
+    """The seconds that it has run, or ran; None if unknown, and for a stopped agent."""
     began = row.agent.started_at if row.agent.started_at is not None else row.agent.created_at
     match row.category:
         case Category.STOPPED | Category.UNKNOWN:
-            return ""
+            return None
         case Category.DONE | Category.FAILED:
             until = row.idle_since
         case _:
             until = now
     if row.stale_since is not None:
         until = row.stale_since
-    return "" if began is None or until is None else duration(until - began)
+    return None if began is None or until is None else until - began
 
 
 def idle_for(row: Row, now: float) -> str:
     """The time since it last did something; empty while it works, and where unknown."""
+    seconds = seconds_idle(row, now)
+    return "" if seconds is None else duration(seconds)
+
+
+def seconds_idle(row: Row, now: float) -> float | None:
+    """The seconds since it last did something; None while it works, and where unknown."""
     if row.idle_since is None or row.category is Category.WORKING or row.stale_since is not None:
-        return ""
-    return duration(now - row.idle_since)
+        return None
+    return now - row.idle_since
 
 
 ENDED = (Category.DONE, Category.FAILED, Category.STOPPED)

@@ -19,6 +19,7 @@ from selftest_tui.shared.commands import command_named, named, problem_of_comman
 from selftest_tui.shared.filter import problem_of
 from selftest_tui.shared.keyed import KeyedScreen
 from selftest_tui.shared.preferences import LEAST_SPLIT, MOST_SPLIT
+from selftest_tui.shared.widgets.columns import clicked_again
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -31,9 +32,10 @@ if TYPE_CHECKING:
     from selftest_core.fleet.view import Problem
     from selftest_tui.shared.filter import Language
     from selftest_tui.shared.preferences import PreferenceStore
-    from selftest_tui.shared.widgets.columns import Choice
+    from selftest_tui.shared.widgets.columns import Choice, Sort
     from selftest_tui.shared.widgets.cursor_table import CursorTable
     from selftest_tui.shared.widgets.prompt import Prompt
+    from selftest_tui.shared.widgets.table_messages import HeadingClicked
 
     class Pane(Protocol):
         """The right pane, a widget."""
@@ -214,6 +216,13 @@ class SplitScreen(KeyedScreen):
         if store.notice:
             self.say(store.notice, "Preferences", "warning")
             store.notice = ""
+
+    def sort_by(self, sort: Sort | None) -> None:
+        """Sort the lines by a column. A screen whose lines have an order of their own does not."""
+
+    def on_heading_clicked(self, event: HeadingClicked) -> None:
+        """Sort by the column that was clicked, then reversed, then as before."""
+        self.sort_by(clicked_again(self.table.columns.sort, event.column))
 
     def do_choose_columns(self) -> None:
         """Choose the columns of the table."""

@@ -8,7 +8,8 @@ has no room until a line has a text for it where it may be dropped.
 
 from __future__ import annotations
 
-from dataclasses import field
+import re
+from dataclasses import field, replace
 from enum import StrEnum
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 ROOMY = 84
 """Cells of a table from which columns are two apart rather than one."""
+RISING, FALLING = "▲", "▼"
 STEP = 2
 """Measured widths are multiples of this, so that columns move less often."""
 
@@ -47,7 +49,7 @@ class Column[L]:
     A text that is too long loses its end, or its beginning with `cuts_left`; numbers are aligned on the right. Below
     `short_below` cells the whole column shows `short`, so that all its lines show the same kind of thing. With
     `grows_first` it reaches these cells before the name grows, where the name is left with three quarters of its
-    `good`.
+    `good`. Lines are sorted by `amount`, the largest first, where there is one, else by their texts.
     """
 
     name: str
@@ -66,6 +68,7 @@ class Column[L]:
     is_number: bool = False
     cuts_left: bool = False
     is_timed: bool = False
+    amount: Callable[[L, float], float | None] | None = None
 
     @property
     def is_measured(self) -> bool:
@@ -85,9 +88,33 @@ class Column[L]:
             return present.fit_right(text, width)
         return present.fit_end(text, width) if self.cuts_left else present.fit(text, width)
 
-    def heading(self, width: int) -> str:
-        """Return its title, aligned like its cells."""
-        return present.fit_right(self.title, width) if self.is_number else present.fit(self.title, width)
+    def heading(self, width: int, sort: Sort | None = None) -> str:
+        """Return its title, aligned like its cells, with a sign where lines are sorted by it."""
+        title = self.title
+        if sort is not None and sort.column == self.name:
+            is_falling = (self.amount is not None) != sort.is_reversed
+            title = present.fit(title, width - 1).rstrip() + (FALLING if is_falling else RISING)
+        return present.fit_right(title, width) if self.is_number else present.fit(title, width)
+
+
+@dataclass(frozen=True, slots=True)
+class Sort:
+    """An order of lines by one column, by its name."""
+
+    column: str
+    is_reversed: bool = False
+
+
+def clicked_again(sort: Sort | None, column: str) -> Sort | None:
+    """The order after a click on a heading: by this column, then reversed, then as without a column."""
+    if sort is None or sort.column != column:
+        return Sort(column)
+    return None if sort.is_reversed else replace(sort, is_reversed=True)
+
+
+def chosen_again(sort: Sort | None, column: str) -> Sort:
+    """The order after a column was chosen from a list: by this column, and reversed with every other time."""
+    return Sort(column, is_reversed=sort is not None and sort == Sort(column))
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,9 +138,34 @@ class Columns[L]:
     prefix: int
     columns: tuple[Column[L], ...]
 
+    def in_order[K, M](self, lines: Iterable[tuple[K, M]], sort: Sort, now: float) -> list[tuple[K, M]]:
+        """Sort lines, each with its key: texts from A to Z, amounts from the largest; those without one stay last.
+
+        Lines that are alike keep their order. A column that is not there changes nothing.
+        """
+        column: Column[Any] | None = next((one for one in self.columns if one.name == sort.column), None)
+        if column is None:
+            return list(lines)
+        amount = column.amount
+        known: list[tuple[Any, tuple[K, M]]] = []
+        unknown: list[tuple[K, M]] = []
+        for pair in lines:
+            value = _by_value(column.text(pair[1], now)) if amount is None else amount(pair[1], now)
+            if value is None or value == "":
+                unknown.append(pair)
+            else:
+                known.append((value, pair))
+        known.sort(key=lambda one: one[0], reverse=(amount is not None) != sort.is_reversed)
+        return [pair for _, pair in known] + unknown
+
     def optional(self) -> tuple[Column[L], ...]:
         """The columns that the user may choose: all but the name."""
         return self.columns[1:]
+
+
+def _by_value(text: str) -> str:
+    """Make a text that sorts as people sort: without case, and numbers in it by their value."""
+    return re.sub(r"\d+", lambda number: number[0].zfill(12), text.casefold())
 
 
 class Layout[L]:
@@ -126,6 +178,8 @@ class Layout[L]:
         self._needs: dict[str, int] = {}
         self._seen: dict[Hashable, L] = {}
         self._stamp = Needs()
+        self.sort: Sort | None = None
+        """The column that lines are sorted by; the table's owner sorts them."""
 
     def choose(self, choices: Mapping[str, Choice]) -> None:
         """Show these columns always and those never, as the user chose."""
@@ -166,6 +220,17 @@ class Layout[L]:
     def place(self, width: int) -> tuple[Placed[L], ...]:
         """The columns of a table `width` cells wide."""
         return place(self.columns, width, self._stamp)
+
+    def headings(self, width: int) -> str:
+        """The line of titles of a table `width` cells wide."""
+        placed = self.place(width)
+        return " " * self.columns.prefix + "".join(
+            one.column.heading(one.width, self.sort) + " " * one.gap for one in placed
+        )
+
+    def column_at(self, x: int, width: int) -> Column[L] | None:
+        """The column at this cell of a table `width` cells wide; None left of the first."""
+        return next((one.column for one in self.place(width) if one.x <= x < one.x + one.width + one.gap), None)
 
     def _renew(self) -> None:
         choices = {**dict.fromkeys(sorted(self._preferred), Choice.ALWAYS), **self._choices}

@@ -19,7 +19,7 @@ from textual.strip import Strip
 
 from selftest_tui.shared import present
 from selftest_tui.shared.widgets.columns import Layout
-from selftest_tui.shared.widgets.table_messages import CursorMoved
+from selftest_tui.shared.widgets.table_messages import CursorMoved, HeadingClicked
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -45,7 +45,10 @@ PREFIX = "cursor-table--"
 
 
 class CursorTable[L](ScrollView, can_focus=True, inherit_bindings=False):
-    """Shows `lines`. Posts CursorMoved. Without Textual's own keys: one that the user freed must do nothing."""
+    """Shows `lines`. Posts CursorMoved and HeadingClicked.
+
+    Without Textual's own keys: one that the user freed must do nothing.
+    """
 
     BACKGROUNDS: ClassVar[tuple[str, ...]] = ("base", "cursor", "cursor-blurred")
     """Parts whose background counts too; of the other parts only the foreground does."""
@@ -240,7 +243,12 @@ class CursorTable[L](ScrollView, can_focus=True, inherit_bindings=False):
         self.refresh_places((self._cursor,))
 
     def on_click(self, event: events.Click) -> None:
-        """Handle a click on a line."""
+        """Handle a click on a line, or on the title of a column."""
+        if event.y < HEADING and self.lines:
+            column = self.columns.column_at(event.x, self.scrollable_content_region.width)
+            if column is not None:
+                self.post_message(HeadingClicked(column.name))
+            return
         place = self.scroll_offset.y + event.y - HEADING
-        if event.y >= HEADING and 0 <= place < len(self.lines):
+        if 0 <= place < len(self.lines):
             self.clicked(place, event)

@@ -13,6 +13,14 @@ class CursorMoved(Message):
         return isinstance(message, CursorMoved)
 
 
+class HeadingClicked(Message):
+    """The title of a column was clicked."""
+
+    def __init__(self, column: str) -> None:
+        super().__init__()
+        self.column = column
+
+
 class MarksChanged(Message):
     """The marks changed, or a range began or ended."""
 
