@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -343,10 +344,16 @@ def with_github(world: World, *pull_requests: dict[str, Any]) -> dict[str, str]:
 def test_a_scheduled_run(e2e: EndToEnd, shop: World) -> None:
     block = e2e.write_tutorial_block(SCHEDULED)
     others = pull_request(7, "Somebody else's")
+    # One of a machine that was restarted, with an id after those of the other tests here.
+    unfinished = story(shop.repository / ".selftest" / "runs", 1, run="20991118-0200-0000", role="tester")
+    unfinished.launch(0, 1)
+    folder = unfinished.write()
 
     result = block.run(environment=with_github(shop, others), cwd=shop.repository)
 
+    shutil.rmtree(folder.path)
     expect(result).to_succeed().stderr.to_contain(f"[1/1] {TEST} succeeded")
+    expect(result).stderr.to_contain("run 20991118-0200-0000 has not ended: `selftest-tui resume 20991118-0200-0000`")
     summary = last_line(shop.repository / "night.jsonl")
     assert (summary["skipped"], summary["outcomes"]["succeeded"]) == (None, 1)
     (line,) = scheduled_lines(shop.repository)

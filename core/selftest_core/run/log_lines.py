@@ -11,6 +11,7 @@ from selftest_core.run.events import Event, Phase
 from selftest_core.run.fold import claim_counts, end_of
 from selftest_core.run.outcome.claims import ClaimResult
 from selftest_core.run.plan.estimates import dollars
+from selftest_core.run.plan.offer import growth_lines
 from selftest_core.run.spending import spending
 
 if TYPE_CHECKING:
@@ -52,6 +53,11 @@ def summary_lines(run: Run) -> list[str]:
     if any(claims.values()):
         told = ", ".join(f"{count} {result}" for result, count in claims.items() if count)
         lines.append(f"claims verified when they arrived: {told}")
+    suite = run.plan.suite
+    if suite is not None and suite.resting:
+        lines.append(f"{_plural(len(suite.resting), 'further test')} had no agent: at rest")
+    if suite is not None and (suite.grown or suite.deleted):
+        lines.append(growth_lines(suite)[0])
     spent = spending(run)
     if spent.usage is not None:
         money = ", ".join(f"{dollars(usd)} {label}" for label, usd in spent.by_label.items())

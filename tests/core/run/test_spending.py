@@ -15,6 +15,7 @@ from selftest_core.run.events import Event
 from selftest_core.run.log_lines import summary_lines
 from selftest_core.run.meter import RunMeter
 from selftest_core.run.outcome.ends import End
+from selftest_core.run.plan.plan import RestingTest, Suite
 from selftest_core.run.spending import Affordable, affordable, spending, usd_each, used_by
 from selftest_core.schema.run import run_summary
 from selftest_core.usage.tokens import Label, Usage, as_fields, from_fields
@@ -66,6 +67,13 @@ def test_each_attempt_counts_once_and_the_last_figure_of_it(tmp_path: Path) -> N
         "input": 20, "cached": 40, "cache_write": 60, "output": 80, "usd": 0.5, "label": "metered", "model": "m",
         "by_label": {"metered": 0.5},
     }  # fmt: skip
+
+
+def test_the_summary_tells_the_tests_beside_those_of_the_run(tmp_path: Path) -> None:
+    suite = Suite(resting=(RestingTest("t::a", "green", 1),), since="20261120-0200-7f3a", grown=("t::b", "t::c"))
+    lines = summary_lines(run_scenes.story(tmp_path, 1, suite=suite).run)
+    assert "1 further test had no agent: at rest" in lines
+    assert "2 tests new and 0 gone since run 20261120-0200-7f3a" in lines
 
 
 def test_what_is_metered_and_what_is_estimated_are_kept_apart(tmp_path: Path) -> None:

@@ -32,6 +32,7 @@ def run_scheduled(
     from selftest_core.git.command import find_place
     from selftest_core.run.history.resting import EverythingRestsError
     from selftest_core.run.history.scheduled_log import scheduled_log
+    from selftest_core.run.overview import open_run
     from selftest_core.schema.model import instant
 
     place = find_place(call.cwd, call.environ)
@@ -48,7 +49,12 @@ def run_scheduled(
         except EverythingRestsError as error:
             return _skip(f"{error.title[0].lower()}{error.title[1:]}. {error.detail}", log, error.resting)
         reason = _day_budget_reason(prepared)
-        return _skip(reason, log) if reason else start(prepared, note)
+        if reason:
+            return _skip(reason, log)
+        unfinished = open_run(call.environ, place.top)
+        if unfinished is not None:
+            tell(f"run {unfinished.run} has not ended: `selftest-tui resume {unfinished.run}` continues it")
+        return start(prepared, note)
 
 
 def check_scheduled(call: Call) -> None:

@@ -17,7 +17,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from selftest_core.frozen import dataclass
-from selftest_core.journal import unwritten
+from selftest_core.journal import JournalError, unwritten
 from selftest_core.paths import REPOSITORY_FOLDER
 from selftest_core.run.store import make_own_folder
 
@@ -52,7 +52,7 @@ class ScheduledLog:
 def scheduled_log(repository: Path) -> Iterator[ScheduledLog]:
     """Open the file of a repository, and try to lock it until the block ends.
 
-    Raises JournalWriteError where it cannot be opened.
+    Raises JournalWriteError where it cannot be opened, JournalError where it cannot be locked.
     """
     path = repository / REPOSITORY_FOLDER / FILE_NAME
     try:
@@ -60,12 +60,16 @@ def scheduled_log(repository: Path) -> Iterator[ScheduledLog]:
         handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise unwritten(path, error) from error
-    has_lock = True
+    has_lock = False
     try:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            has_lock = True
         except BlockingIOError:
-            has_lock = False
+            pass
+        except OSError as error:  # a file system without locks
+            says = error.strerror or str(error)
+            raise JournalError(f"{path} cannot be locked", says, "Keep the repository on another disk.") from error
         yield ScheduledLog(path, handle, has_lock)
     finally:
         if has_lock:

@@ -64,6 +64,8 @@ if TYPE_CHECKING:
     from selftest_core.run.store import RunFolder
 
 _LONGEST_TEMPLATE = 1024 * 1024
+_COMPARED = 10
+"""Earlier runs that are read to find one with the same arguments."""
 _FIX_PROMPT = "Fix the setting `prompt`."
 
 
@@ -133,9 +135,8 @@ async def prepare(
     Raises UsageError, ConfigError, RefusedError or ToolError for what cannot work.
     """
     checked = await check_options(wanted, config, environ, cwd, say, choose_isolation)
-    top = checked.source.place.top
-    plans, future = await asyncio.to_thread(earlier_plans, top, time.time(), MOST_RUNS)
-    after = config.rest_after if wanted.is_resting else 0
+    top, after = checked.source.place.top, config.rest_after if wanted.is_resting else 0
+    plans, future = await asyncio.to_thread(earlier_plans, top, time.time(), MOST_RUNS if after else _COMPARED)
     past = await asyncio.to_thread(past_runs, top, plans) if after else ()
     say("collecting the tests, and asking mngr")
     asking = asyncio.ensure_future(ask_mngr(checked.mngr, checked.choices))
