@@ -9,7 +9,7 @@ JOBS := 5
 # Empty means that bytecode is written, whatever the caller's environment says: starts are three times slower without.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help venv demo test quick agents modal-tests chaos proof fuzz mutants noop selftest check check-static bench soak pictures screenshots generate format lock
+.PHONY: help venv demo test quick agents modal-tests chaos night proof fuzz mutants noop selftest check check-static bench soak pictures screenshots generate format lock
 .NOTPARALLEL:
 
 help:
@@ -37,6 +37,9 @@ modal-tests: venv ## tests with the real client of Modal, on a control plane of 
 
 chaos: venv ## kill a hundred conductors of real agents and a thousand of simulated ones, over ten runs each
 	@$(PYTHON_BIN) scripts/chaos.py $(ARGS)
+
+night: venv ## one simulated night: three scheduled runs of 300 agents, a restart, a rate limit, a budget that ends
+	@$(PYTHON_BIN) scripts/night.py $(ARGS)
 
 proof: venv ## hold verification against known truths, on a thousand scripted lines, on real git and pytest, and killed
 	@$(PYTHON_BIN) scripts/proof.py $(ARGS)
