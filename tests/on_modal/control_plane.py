@@ -4,8 +4,8 @@
         plane.sandboxes["sb-…"] = Sandbox(tags={"mngr_host_id": "host-…"})
         subprocess.run([...], env={**os.environ, **plane.environment(folder)})
 
-It answers what `modal` and mngr's plugin ask for where nothing is made: hello, names, apps, empty volumes, sandboxes in
-pages, their tags and ends, and the bill. It proves no quota, no price and no eventual consistency of the real one.
+It answers what `modal` and mngr's plugin ask for: hello, names, apps, volumes, images that are built already, sandboxes
+in pages, their tags and ends, and the bill. It makes no sandbox, so a `mngr create` ends where it asks for one. It proves no quota, no price and no eventual consistency of the real one.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import threading
 import time
 from collections import Counter
 from dataclasses import dataclass, field
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Self
 
 import grpclib
@@ -24,6 +25,7 @@ from grpclib.const import Cardinality, Handler, Status
 from grpclib.server import Server
 from modal_proto import api_pb2
 from modal_proto.api_grpc import ModalClientBase
+from on_modal.block_store import BlockStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,12 +63,15 @@ class ControlPlane:
         self.calls: Counter[str] = Counter()
         self.fails: dict[str, list[tuple[Status, str]]] = {}
         self.hangs: set[str] = set()
+        self.files: dict[str, tuple[bytes, ...]] = {}  # of the one volume: hashes of the blocks by path
         self.port = 0
+        self._store = BlockStore()
         self._loop = asyncio.new_event_loop()
         self._ready = threading.Event()
         self._thread = threading.Thread(target=self._serve, name="control plane", daemon=True)
 
     def __enter__(self) -> Self:
+        self._store.__enter__()
         self._thread.start()
         assert self._ready.wait(30)
         return self
@@ -74,6 +79,7 @@ class ControlPlane:
     def __exit__(self, *_: object) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(30)
+        self._store.__exit__()
 
     def add(self, identity: str, host: str | None = None, **tags: str) -> str:
         """Let a sandbox live, tagged as mngr does it for this host, or not at all."""
@@ -133,7 +139,42 @@ class ControlPlane:
         return made
 
     def volume_list_files2(self, asked: Any, workspace: str) -> Any:
-        return api_pb2.VolumeListFiles2Response()
+        folder = PurePosixPath("/") / asked.path
+        told = api_pb2.VolumeListFiles2Response()
+        for name in sorted({_below(folder, path) for path in self.files} - {""}):
+            is_file = str(folder / name) in self.files
+            kind = api_pb2.FileEntry.FILE if is_file else api_pb2.FileEntry.DIRECTORY
+            told.entries.add(path=str(folder / name).lstrip("/"), type=kind)
+        if not told.entries and str(folder) != "/":
+            raise grpclib.GRPCError(Status.NOT_FOUND, f"no folder {folder}")
+        return told
+
+    def volume_put_files2(self, asked: Any, workspace: str) -> Any:
+        told = api_pb2.VolumePutFiles2Response()
+        for number, file in enumerate(asked.files):
+            for place, block in enumerate(file.blocks):
+                if block.contents_sha256 not in self._store.blocks:
+                    told.missing_blocks.add(file_index=number, block_index=place, put_url=self._store.url())
+            self.files[f"/{file.path.lstrip('/')}"] = tuple(block.contents_sha256 for block in file.blocks)
+        return told
+
+    def volume_get_file2(self, asked: Any, workspace: str) -> Any:
+        path = f"/{asked.path.lstrip('/')}"
+        if path not in self.files:
+            raise grpclib.GRPCError(Status.NOT_FOUND, f"no file {path}")
+        size = sum(len(self._store.blocks[digest]) for digest in self.files[path])
+        urls = [self._store.url(digest) for digest in self.files[path]]
+        return api_pb2.VolumeGetFile2Response(get_urls=urls, size=size, len=size)
+
+    def environment_get_or_create(self, asked: Any, workspace: str) -> Any:
+        made = api_pb2.EnvironmentGetOrCreateResponse(environment_id="en-1")
+        made.metadata.settings.image_builder_version = "2025.06"
+        return made
+
+    def image_get_or_create(self, asked: Any, workspace: str) -> Any:
+        return api_pb2.ImageGetOrCreateResponse(
+            image_id="im-1", result=Result(status=Result.GENERIC_STATUS_SUCCESS)
+        )
 
     def sandbox_list_v2(self, asked: Any, workspace: str) -> Any:
         before = asked.before_timestamp or float("inf")
@@ -219,6 +260,12 @@ class _Names:
 
     def __getattr__(self, name: str) -> str:
         return name
+
+
+def _below(folder: PurePosixPath, path: str) -> str:
+    """Return the name directly below the folder that leads to the path, empty for a path elsewhere."""
+    parts = PurePosixPath(path).parts
+    return parts[len(folder.parts)] if parts[: len(folder.parts)] == folder.parts and path != str(folder) else ""
 
 
 def _snake(name: str) -> str:
