@@ -35,12 +35,12 @@ class BlockStore:
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
 
-            def do_PUT(self) -> None:  # noqa: N802 -- the name in http.server
+            def do_PUT(self) -> None:
                 content = self.rfile.read(int(self.headers["Content-Length"]))
                 blocks[hashlib.sha256(content).digest()] = content
                 self._answer(b"kept")
 
-            def do_GET(self) -> None:  # noqa: N802 -- the name in http.server
+            def do_GET(self) -> None:
                 self._answer(blocks[bytes.fromhex(self.path[1:])])
 
             def _answer(self, content: bytes) -> None:

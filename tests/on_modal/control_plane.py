@@ -5,7 +5,8 @@
         subprocess.run([...], env={**os.environ, **plane.environment(folder)})
 
 It answers what `modal` and mngr's plugin ask for: hello, names, apps, volumes, images that are built already, sandboxes
-in pages, their tags and ends, and the bill. It makes no sandbox, so a `mngr create` ends where it asks for one. It proves no quota, no price and no eventual consistency of the real one.
+in pages, their tags and ends, and the bill. It makes no sandbox, so a `mngr create` ends where it asks for one. It
+proves no quota, no price and no eventual consistency of the real one.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from grpclib.const import Cardinality, Handler, Status
 from grpclib.server import Server
 from modal_proto import api_pb2
 from modal_proto.api_grpc import ModalClientBase
+
 from on_modal.block_store import BlockStore
 
 if TYPE_CHECKING:
@@ -172,9 +174,7 @@ class ControlPlane:
         return made
 
     def image_get_or_create(self, asked: Any, workspace: str) -> Any:
-        return api_pb2.ImageGetOrCreateResponse(
-            image_id="im-1", result=Result(status=Result.GENERIC_STATUS_SUCCESS)
-        )
+        return api_pb2.ImageGetOrCreateResponse(image_id="im-1", result=Result(status=Result.GENERIC_STATUS_SUCCESS))
 
     def sandbox_list_v2(self, asked: Any, workspace: str) -> Any:
         before = asked.before_timestamp or float("inf")

@@ -14,6 +14,7 @@ from selftest_core import journal
 from selftest_core.fleet.watch.fleet_cache import fleet_folder
 from selftest_core.modal import sightings
 from selftest_core.modal.account import account_of
+from selftest_core.run.conduct.launcher import NO_ROOM
 from worlds import BIN
 
 if TYPE_CHECKING:
@@ -103,6 +104,22 @@ def test_a_hidden_sandbox_is_told_after_its_second_sighting_and_ended_by_sweep(
     assert [one.event for one in entries] == ["ending", "ended", "ending", "ended"]
     assert [one["sandbox"] for one in entries[0].fields["sandboxes"]] == [TAGGED]
     assert entries[0].fields["place"][0] == "ann"
+
+
+def test_a_sandbox_of_a_host_that_mngr_sees_is_neither_told_nor_ended(leaking: World, plane: ControlPlane) -> None:
+    leaking.make_repository()
+    plane.fails["SandboxCreateV2"] = [(Status.RESOURCE_EXHAUSTED, "the workspace has 100 sandboxes")]
+    create = ["create", "one@.modal", "--type", "command", "--no-connect", "--headless", "--", "sleep", "100"]
+    done = leaking.run([BIN / "mngr", *create], check=False)
+    assert NO_ROOM.search(done.stderr[-1500:])  # what a launch that failed keeps of it
+    (host,) = mngr(leaking, "list", "--hosts")["hosts"]  # mngr wrote down that it failed
+    assert host["state"] == "FAILED"
+    seen = plane.add(f"sb-{'c' * 30}", host["id"])
+
+    swept(leaking)
+    let_pass(leaking, sightings.UNTAGGED_AGE)
+    assert [one["names"] for one in swept(leaking)] == [[TAGGED, UNTAGGED]]
+    assert living(plane) == {seen}
 
 
 def test_sweep_ends_nothing_where_mngr_does_not_answer_or_another_workspace_does(

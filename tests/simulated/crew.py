@@ -97,6 +97,7 @@ class SimulatedWorld:
     `roles` by test (planned agent name); others succeed. `trouble`: how often a call fails for no reason, 0 to 1.
     `answers`: what agents were told: test, attempt, and the answer that they have then.
     `outages`: from when to when, in seconds of simulated time, no call reaches anybody. `provider`: of all agents.
+    `slots`: agents for which there is room; more are refused in the words of mngr on Modal.
     `is_interactive`: agents begin when they get their prompt; `has_transcripts`: and whether they got it can be read.
     """
 
@@ -104,6 +105,7 @@ class SimulatedWorld:
     roles: Mapping[str, Role] = field(default_factory=dict)
     trouble: float = 0.0
     outages: tuple[tuple[float, float], ...] = ()
+    slots: int | None = None
     provider: str = "simulated"
     is_interactive: bool = False
     has_transcripts: bool = True
@@ -151,6 +153,8 @@ class SimulatedCrew:
         if member.agent_id in world.agents:
             raise LaunchError("An agent with this id exists already", member.agent_id)
         self._refuse_in_outage()
+        if world.slots is not None and len(world.live(self.clock.passed)) >= world.slots:
+            raise LaunchError("mngr could not create the agent", "ModalProxyRateLimitError: workspace limit reached")
         world.creates.append(member.agent_id)
         duration = 0.5 + 2.5 * dice.random()
         seconds = 20.0 + 100.0 * random.Random(f"{world.seed} {member.agent_id}").random()

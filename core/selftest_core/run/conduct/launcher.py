@@ -7,6 +7,7 @@ off is looked up under that id before the agent is made again.
 from __future__ import annotations
 
 import asyncio
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,7 @@ from selftest_core.frozen import dataclass
 from selftest_core.run.answer.answer import answer_line
 from selftest_core.run.clock import moment
 from selftest_core.run.conduct.context import shorten
-from selftest_core.run.conduct.throttle import Throttle
+from selftest_core.run.conduct.throttle import make_throttle
 from selftest_core.run.conduct.unexpected import is_fatal
 from selftest_core.run.crew.crew import PRESENT, Delivery, Life, Seen, SetupError
 from selftest_core.run.events import Event, Phase
@@ -35,6 +36,10 @@ if TYPE_CHECKING:
 _MOST_CREATES = 3
 _USAGE_STATUS = 2
 """mngr's exit status for wrong arguments: it made nothing, and would refuse them again."""
+NO_ROOM = re.compile(r"ModalProxyRateLimitError|ResourceExhausted")
+"""mngr's words where Modal refuses another sandbox: its own limit of requests, or that of the workspace."""
+_MOST_WAITS = 10
+"""Waits for room while other agents are only starting, which may find no room either."""
 _CREATING, _PROMPTING, _CONTINUING = "creating its agent", "sending its prompt", "starting its agent again"
 
 
@@ -53,8 +58,8 @@ class Launcher:
     def __init__(self, context: Context, finisher: Finisher) -> None:
         self._context = context
         self._finisher = finisher
-        self._throttle = Throttle(context.plan.launch_rate, context.policy)
-        self._creating = asyncio.Semaphore(context.policy.creates_at_once)
+        self._throttle = make_throttle(context.plan, context.policy)
+        self._creating = asyncio.Semaphore(self._throttle.most_starting)
         self._creates: dict[str, int] = {}  # by agent id
         self._failures: dict[str, _LaunchFailure] = {}  # by agent id: how its last create failed
 
@@ -293,12 +298,25 @@ class Launcher:
             self._finisher.end(row, End.LAUNCH, failure.stage, text)
             return
         self._throttle.note_failure(signature(text), context.clock.elapsed())
+        if NO_ROOM.search(text):
+            self._throttle.note_no_room()
+            if context.may_retry(row) and self._will_have_room(row):
+                pause = context.plan.retry_pause * 2.0 ** min(row.retried("no room"), 16)
+                context.pause(row, min(pause, context.plan.longest_retry_pause))
+                context.note_row(Event.RETRYING, row, reason="no room", text=shorten(text))
+                return
         tries = row.retried("launch")
         if tries < context.plan.launch_retries and context.may_retry(row):
             context.pause(row, min(context.plan.retry_pause * 2.0 ** min(tries, 16), context.plan.longest_retry_pause))
             context.note_row(Event.RETRYING, row, reason="launch", text=shorten(text))
         else:
             self._finisher.end(row, End.LAUNCH, "launch", text)
+
+    def _will_have_room(self, row: RunRow) -> bool:
+        """Return whether room comes with the end of another agent. A workspace that others have filled is a failure."""
+        others = {one.phase for one in self._context.run.rows.values() if one.name != row.name}
+        is_starting = Phase.LAUNCHING in others and row.retried("no room") < _MOST_WAITS
+        return is_starting or Phase.WORKING in others or Phase.PULLING in others
 
     def _end_without_agent(self, row: RunRow, text: str) -> None:
         """End a test that has no agent and gets none."""

@@ -35,6 +35,7 @@ class Policy:
     `last_looks`: fetches without a file before an ended agent counts as crashed. `lost_after`: how long an agent may be
     unseen while others are seen; `outage_after`: while none is. `screen_pause`: between two checks of rate limits.
     `remind_tries`: sends of a reminder that did not arrive; `prompt_tries`: of a prompt, before another agent is made.
+    `starting_hosts`: creates at once where all hosts are made on Modal, which takes time and little of this machine.
     `limited_many`: so many rate-limited agents, and a third of all, slow the launches. `smoke_deadline`: for a smoke
     agent; `smoke_idle`: of that with its turn ended. `error_tries`: equal unexpected errors before a test is given up.
     `leave_when_paused`: a paused run ends its conductor, since nobody is there to resume it (batch). The budgets
@@ -58,6 +59,7 @@ class Policy:
     smoke_idle: float = 20.0
     stop_deadline: float = 120.0
     creates_at_once: int = 4
+    starting_hosts: int = 20
     pulls_at_once: int = 4
     stop_batch: int = 10
     stops_at_once: int = 2

@@ -1,5 +1,8 @@
 """The throttle: when the next agent may be launched, by the number that run, the rate, and backoff after failures.
 
+Hosts on Modal take a minute to start and cost this machine little, so many start at once, at most four a second. Where
+Modal says that the workspace has no more room, half as many start at once, and one more with each success.
+
 Launches that fail with the same error probably share a cause (a full disk, a quota, an expired token), so each doubles
 the interval, and the first success resets it. Rate-limited agents double it too, the more of them there are.
 """
@@ -9,23 +12,32 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from selftest_core.modal.account import MODAL
+from selftest_core.run.providers import providers_of
+
 if TYPE_CHECKING:
     from selftest_core.run.conduct.policy import Policy
     from selftest_core.run.fold import Run
+    from selftest_core.run.plan.plan import RunPlan
+
+_MODAL_RATE = 4.0
+"""Sandboxes a second that are made at most, whatever the rate of the plan."""
 
 
 @dataclass(slots=True)
 class Throttle:
     """Remembers the last launches. Times are `Clock.elapsed` seconds; `rate` is launches a second.
 
-    `alike`: launches in a row that failed with `signature`. `refused`: launches since the last success that failed for
-    good.
+    `most_starting`: launches under way at most, `starting`: as many now. `alike`: launches in a row that failed with
+    `signature`. `refused`: launches since the last success that failed for good.
     """
 
     rate: float
     policy: Policy
     next_at: float = 0.0
     last_at: float = -1e9
+    most_starting: int = 0
+    starting: int = 0
     alike: int = 0
     signature: str = ""
     refused: int = 0
@@ -63,7 +75,7 @@ class Throttle:
 
     def _most_at_once(self, run: Run) -> int:
         """Limit parallel launches after refusals to as many as the circuit breaker still allows to fail."""
-        most = self.policy.creates_at_once
+        most = self.starting
         if not self.refused or run.plan.on_cluster == "go":
             return most
         return max(1, min(most, run.plan.cluster_alike - self.refused))
@@ -74,7 +86,12 @@ class Throttle:
 
     def note_success(self) -> None:
         """Note that a launch succeeded: the backoff ends."""
+        self.starting = min(self.most_starting, self.starting + 1)
         self.alike, self.signature, self.refused = 0, "", 0
+
+    def note_no_room(self) -> None:
+        """Note that a provider had no room for another host."""
+        self.starting = max(1, self.starting // 2)
 
     def note_refusal(self) -> None:
         """Note that a launch failed for good."""
@@ -85,3 +102,12 @@ class Throttle:
         self.alike = self.alike + 1 if signature == self.signature else 1
         self.signature = signature
         self.next_at = max(self.next_at, elapsed + self.interval)
+
+
+def make_throttle(plan: RunPlan, policy: Policy) -> Throttle:
+    """Make the throttle of a plan by where its hosts are made."""
+    if set(providers_of(plan.provider)) == {MODAL}:
+        rate, most = min(plan.launch_rate, _MODAL_RATE), policy.starting_hosts
+    else:
+        rate, most = plan.launch_rate, policy.creates_at_once
+    return Throttle(rate, policy, most_starting=most, starting=most)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pytest
@@ -48,6 +49,24 @@ def test_agents_that_a_service_turns_away_are_a_cluster_and_slow_the_launching_w
         return max(entry.at for entry in entries if entry.event == Event.LAUNCHING) - entries[0].at
 
     assert last_launch(list(rehearsal.ledger.entries)) > 2 * last_launch(list(free.ledger.entries))
+
+
+def test_where_a_provider_has_no_room_tests_wait_for_the_end_of_others_and_fewer_hosts_start(tmp_path: Path) -> None:
+    rehearsal = a_rehearsal(tmp_path / "a", [Role.SUCCEEDS] * 14, max_running=14, launch_rate=50.0, provider="modal")
+    rehearsal.world.slots, rehearsal.world.provider = 3, "modal"
+    assert rehearsal.conduct() == "done"
+    assert set(rehearsal.outcomes().values()) == {"succeeded"}
+    assert rehearsal.world.most_at_once <= 3
+    assert rehearsal.world.wrongs == []
+    reasons = [retry.reason for row in rehearsal.run.rows.values() for retry in row.retries]
+    assert set(reasons) == {"no room"}
+    launching = [entry.at for entry in rehearsal.ledger.entries if entry.event == Event.LAUNCHING]
+    assert all(after - before >= 0.2 for before, after in pairwise(launching))  # four a second at most
+
+    full = a_rehearsal(tmp_path / "b", [Role.SUCCEEDS] * 2, max_running=2, provider="modal")
+    full.world.slots = 0
+    assert full.conduct() == "done"
+    assert set(full.outcomes().values()) == {"launch"}
 
 
 def test_a_network_that_is_gone_for_ten_minutes_costs_no_agent(tmp_path: Path) -> None:
