@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Self
 
 from selftest_core.errors import RefusedError, ToolFailedError
 from selftest_core.git.command import Git
-from selftest_core.git.objects import Commit, decode_commit, encode_commit, is_oid, object_id
+from selftest_core.git.objects import Commit, decode_commit, encode_commit, encode_pack, is_oid, object_id
 from selftest_core.tools.process import run
 
 if TYPE_CHECKING:
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from selftest_core.tools.process import Running
 
 _TIMEOUT = 60.0
+_LEAST_OF_A_PACK = 100
+"""Objects that are stored as one pack; fewer get a file each, since git looks for an object in every pack."""
 
 
 class ObjectStore:
@@ -39,6 +41,7 @@ class ObjectStore:
         self._unread = bytearray()
         self._known_trees: set[str] = set()
         self._written: set[str] = set()
+        self._waiting: dict[str, tuple[bytes, bytes]] = {}
         self._tree_of: dict[str, str] = {}
         self._complete: set[str] = set()
 
@@ -166,6 +169,39 @@ class ObjectStore:
                 raise
         self._written.add(oid)
         return oid
+
+    def write_later(self, kind: bytes, body: bytes) -> str:
+        """Store an object with the next `write_waiting`, and return its id. Nothing can read it before."""
+        oid = object_id(kind, body)
+        if oid not in self._written:
+            self._waiting[oid] = kind, body
+        return oid
+
+    def write_waiting(self) -> None:
+        """Store the objects that wait: many as one pack, which takes a fourth of the time that as many files take."""
+        if len(self._waiting) < _LEAST_OF_A_PACK:
+            for kind, body in self._waiting.values():
+                self.write(kind, body)
+        else:
+            self._write_pack()
+            self._written.update(self._waiting)
+        self._waiting.clear()
+
+    def _write_pack(self) -> None:
+        packs = Path(self._objects, "pack")
+        packs.mkdir(exist_ok=True)
+        draft = packs / f"tmp_pack_{os.getpid()}_{threading.get_ident()}.pack"
+        index = draft.with_suffix(".idx")
+        try:
+            draft.write_bytes(encode_pack(list(self._waiting.values())))
+            draft.chmod(0o444)
+            name = self.git.ask("index-pack", "-o", str(index), str(draft)).split()[-1]
+            # git finds packs by their index, so the index must come last.
+            draft.rename(packs / f"pack-{name}.pack")
+            index.rename(packs / f"pack-{name}.idx")
+        finally:
+            draft.unlink(missing_ok=True)
+            index.unlink(missing_ok=True)
 
     def write_commit(self, commit: Commit) -> str:
         """Store a commit and return its id."""

@@ -8,12 +8,20 @@ from __future__ import annotations
 
 import hashlib
 import re
+import struct
+import zlib
+from typing import TYPE_CHECKING
 
 from selftest_core.frozen import dataclass
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 HEX = re.compile(r"[0-9a-f]{40}")
 """A full object id. Only this form is given to git as an id."""
 TREE_MODE = b"40000"
+_KINDS = {b"commit": 1, b"tree": 2, b"blob": 3}
+"""Numbers of the kinds in a pack."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +58,22 @@ def is_oid(text: str) -> bool:
 def object_id(kind: bytes, body: bytes) -> str:
     """Compute the id that git gives to this object."""
     return hashlib.sha1(b"%s %d\0" % (kind, len(body)) + body, usedforsecurity=False).hexdigest()
+
+
+def encode_pack(objects: Sequence[tuple[bytes, bytes]]) -> bytes:
+    """Encode objects (kind and body, each once) as a pack: one file for many."""
+    parts = [b"PACK" + struct.pack(">II", 2, len(objects))]
+    for kind, body in objects:
+        # Four bits of the size stand beside the kind, then seven in each byte; the highest bit says that more follow.
+        byte, size = _KINDS[kind] << 4 | len(body) & 15, len(body) >> 4
+        head = bytearray()
+        while size:
+            head.append(byte | 128)
+            byte, size = size & 127, size >> 7
+        head.append(byte)
+        parts += [bytes(head), zlib.compress(body, 1)]
+    data = b"".join(parts)
+    return data + hashlib.sha1(data, usedforsecurity=False).digest()
 
 
 def encode_commit(commit: Commit) -> bytes:

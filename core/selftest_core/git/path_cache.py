@@ -254,8 +254,10 @@ class PathTree:
         """Return the id of a commit of the tree, which is written where this tree is `stored`."""
         tree = self._tree_id()
         if self._is_stored:
-            self._live.flush()
-            return self._store.write_commit(Commit(tree, (parent,), author, committer, message))
+            self._live.flush(self._store.write_later)
+            return self._store.write_later(
+                b"commit", encode_commit(Commit(tree, (parent,), author, committer, message))
+            )
         known = self._cache.commits
         key = (tree, parent, author, message)
         oid = known.get(key)
@@ -267,8 +269,13 @@ class PathTree:
         return oid
 
     def finish(self) -> str:
-        """Return the id of the tree, and remember which paths were edited for counting its lines."""
+        """Return the id of the tree, and remember which paths were edited for counting its lines.
+
+        The commits that were made are stored by that.
+        """
         tree = self._tree_id()
+        if self._is_stored:
+            self._store.write_waiting()
         self._cache.keep_edited(tree, self._edited)
         return tree
 
@@ -335,6 +342,7 @@ class PathTree:
         """Merge whole trees, and compare the result with this tree."""
         before, after = change
         own = self._live.flush()
+        self._store.write_waiting()  # folders that an earlier commit flushed
         merged = self._cache.merger.merge(before, own, after)
         in_conflict = {parts_of(conflict.path) for conflict in merged.conflicts}
         edits = (edit for edit in self._cache.reader.changes(own, merged.tree) if edit[0] not in in_conflict)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 from selftest_core.git.objects import TREE_MODE, object_id
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
 type Parts = tuple[bytes, ...]
 type Entry = tuple[bytes, str]
@@ -156,10 +156,10 @@ class LiveTree:
         """Hash the folders that changed, and return the id of the whole tree."""
         return self._seal(self._root)
 
-    def flush(self) -> str:
-        """Store the folders that are not stored yet, and return the id of the whole tree."""
+    def flush(self, write: Callable[[bytes, bytes], str] | None = None) -> str:
+        """Store the folders that are not stored yet, and return the id of the whole tree. `write` stores an object."""
         oid = self.seal()
-        self._flush(self._root)
+        self._flush(self._root, write or self._reader.store.write)
         return oid
 
     def _below(self, folder: _Folder, name: bytes) -> _Folder | None:
@@ -205,12 +205,12 @@ class LiveTree:
         folder.oid = object_id(b"tree", b"".join(entries.values()))
         return folder.oid
 
-    def _flush(self, folder: _Folder) -> None:
+    def _flush(self, folder: _Folder, write: Callable[[bytes, bytes], str]) -> None:
         if folder.is_stored:
             return
         for child in folder.children.values():
-            self._flush(child)
-        self._reader.store.write(b"tree", b"".join(folder.entries.values()))
+            self._flush(child, write)
+        write(b"tree", b"".join(folder.entries.values()))
         folder.is_stored = True
 
 
