@@ -73,9 +73,9 @@ class Comparison:
     """Two runs compared; the lists are in the order of the later run's plan, then of the earlier one's.
 
     A test is in at most one of `newly_red`, `newly_flaky`, `mended` and `no_result` (it had a result before). `new`
-    and `gone`: the test function is not in the other run's commit. `only_before`, `only_after`: the other run left the
-    test out, or it is not known whether the test existed. `same`: number of tests with equal results. `pending`: number
-    of tests that have not ended in the later run. `problems`: what could not be compared, in words.
+    and `gone`: the other run did not find the test. `only_before`, `only_after`: the other run left the test out, such
+    as one that rests, or it is not known whether the test existed. `same`: number of tests with equal results.
+    `pending`: number of tests that have not ended in the later run. `problems`: what could not be compared, in words.
     """
 
     before: Run
@@ -110,7 +110,7 @@ def compare(
 ) -> Comparison:
     """Compare two runs. `flaky_…`: tests that the newest verification of each found flaky.
 
-    `new`, `gone`: tests of one run whose function does not exist in the other run's commit.
+    `new`, `gone`: tests of one run that the other one did not find.
     """
     earlier = {name: _then(row, before, flaky_before) for name, row in _ended(before).items()}
     later = {name: _then(row, after, flaky_after) for name, row in _ended(after).items()}

@@ -1,7 +1,8 @@
 """Reading of the runs to compare: their journals, their verifications, and the tests in their commits.
 
-A test that only one of the runs has is new or gone if its function is not in the other run's commit. This is looked up
-in git, as a run may cover a part of the suite only. Nothing is written.
+A test that only one of the runs has is new or gone if the other one did not find it. Where both were asked for the same
+tests, their plans say what they found; else git is asked whether the test's function is in the other run's commit.
+Nothing is written.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING
 from selftest_core.compare.comparison import compare, has_results, planned
 from selftest_core.errors import SelftestError, UsageError
 from selftest_core.git.command import Git, find_place
+from selftest_core.run.history.growth import comparable, new_and_gone, suite_tests
 from selftest_core.run.overview import own_folders
 from selftest_core.run.plan.plan import COMMANDS
 from selftest_core.verify.kept.verification_file import read_verification
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 
     from selftest_core.compare.comparison import Comparison
     from selftest_core.run.fold import Run
+    from selftest_core.run.plan.plan import RunPlan
     from selftest_core.run.store import RunFolder
 
 _FLAKY = (Verdict.FLAKY, Verdict.ORDER_DEPENDENT)
@@ -45,32 +48,38 @@ def compare_runs(before: RunFolder, after: RunFolder, environ: Mapping[str, str]
                 f"The run {run.plan.run} has no results to compare", detail, "`selftest-tui runs` lists them."
             )
     alone = {name: run for run, other in ((earlier, later), (later, earlier)) for name in _only(run, other)}
-    new, gone, problems = _in_commits(earlier, later, alone, environ)
+    new, gone, problems = _new_and_gone(earlier, later, alone, environ)
     found = compare(earlier, later, flaky_tests(before), flaky_tests(after), new, gone)
     return replace(found, problems=(*found.problems, *problems))
 
 
 def previous_run(folder: RunFolder, environ: Mapping[str, str]) -> RunFolder | None:
-    """Return the newest run before this one that can be compared with it: one of the same role, with results."""
-    run = folder.read()
-    found: list[tuple[float, str, RunFolder]] = []
-    for one in own_folders(environ, Path(run.plan.repository)):
-        if one.run == folder.run:
-            continue
+    """Return the newest run before this one that can be compared with it: one of the same role, with results.
+
+    One that was asked for the same tests is preferred to a newer one of other tests.
+    """
+    plan = folder.plan()
+    found: list[tuple[tuple[bool, float, str], RunFolder]] = []
+    for one in own_folders(environ, Path(plan.repository)):
         try:
-            plan = one.plan()
+            earlier = one.plan()
         except (SelftestError, OSError):
             continue  # a damaged run cannot be compared
-        is_earlier = (plan.created_at, one.run) < (run.plan.created_at, folder.run)
-        if is_earlier and plan.role == run.plan.role and plan.repository == run.plan.repository:
-            found.append((plan.created_at, one.run, one))
-    for _, _, one in sorted(found, key=lambda each: each[:2], reverse=True):
+        is_earlier = (earlier.created_at, one.run) < (plan.created_at, folder.run)
+        if is_earlier and earlier.role == plan.role and earlier.repository == plan.repository:
+            found.append(((_has_same_suite(earlier, plan), earlier.created_at, one.run), one))
+    for _, one in sorted(found, key=lambda each: each[0], reverse=True):
         try:
             if has_results(one.read()):
                 return one
         except (SelftestError, OSError):
             continue
     return None
+
+
+def _has_same_suite(before: RunPlan, after: RunPlan) -> bool:
+    """True if both runs were asked for the same tests. Plans of older versions do not say."""
+    return after.suite is not None and comparable((before,), after.suite.asked, after.pytest_args) is not None
 
 
 def flaky_tests(folder: RunFolder) -> frozenset[str]:
@@ -93,12 +102,16 @@ def _only(run: Run, other: Run) -> tuple[str, ...]:
     return tuple(name for name in planned(run) if name not in there)
 
 
-def _in_commits(
+def _new_and_gone(
     before: Run, after: Run, alone: Mapping[str, Run], environ: Mapping[str, str]
 ) -> tuple[frozenset[str], frozenset[str], tuple[str, ...]]:
     """Return which of the tests of one run alone are new, which are gone, and what could not be read."""
     if not alone:
         return frozenset(), frozenset(), ()
+    if _has_same_suite(before.plan, after.plan):
+        broken = (test.node_id for test in after.plan.tests if "::" not in test.node_id)
+        new, gone = new_and_gone(before.plan, suite_tests(after.plan), broken)
+        return frozenset(new), frozenset(gone), ()
     try:
         git = Git(find_place(Path(before.plan.repository), environ).git_dir, environ)
         earlier, later = (_defined(git, run.plan.base, alone) for run in (before, after))

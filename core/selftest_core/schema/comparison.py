@@ -63,9 +63,9 @@ class ComparisonDocument(Shape):
     dearer: list[ComparedTestItem] = Field(
         description="At least 1.5 times as much, and 0.05 dollars (without prices: 20,000 tokens) more, both metered."
     )
-    new: list[ComparedTestItem] = Field(description="The test function is not in the earlier run's commit.")
-    gone: list[ComparedTestItem] = Field(description="The test function is not in the later run's commit any more.")
-    only_before: list[ComparedTestItem] = Field(description="Other tests that the later run left out.")
+    new: list[ComparedTestItem] = Field(description="Tests that the earlier run did not find.")
+    gone: list[ComparedTestItem] = Field(description="Tests that the later run did not find any more.")
+    only_before: list[ComparedTestItem] = Field(description="Other tests that the later run left out, or that rest.")
     only_after: list[ComparedTestItem] = Field(description="Other tests that the earlier run left out.")
     same: int = Field(description="Number of tests with the same result in both.")
     pending: int = Field(description="Number of tests that have not ended in the later run.")

@@ -9,6 +9,7 @@ import pytest
 from core.compare.comparable_runs import AFTER, BEFORE, GREEN, RED, Repository, Told
 from selftest_core.compare.reading import compare_runs, previous_run
 from selftest_core.errors import SelftestError, UsageError
+from selftest_core.run.plan.plan import RestingTest, Suite
 from selftest_core.verify.kept.verification_file import keep_verification
 from selftest_core.verify.sandbox import Isolation
 from selftest_core.verify.schedule import TestReport
@@ -69,6 +70,25 @@ def test_new_and_gone_tests_are_told_from_those_that_a_run_left_out(world: World
     found = compare_runs(before, lost, world.environment)
     assert (found.gone, len(found.only_before)) == ((), 4)
     assert ["not known" in problem for problem in found.problems] == [True]
+
+
+def test_runs_of_the_same_suite_say_themselves_what_is_new_gone_or_resting(world: World) -> None:
+    repository = Repository(world.repository)
+    case, other = "tests/test_a.py::test_n[1]", "tests/test_a.py::test_n[2]"
+    before = repository.run(BEFORE, dict.fromkeys((STAYS, GONE, case, LEFT_OUT), GREEN), suite=Suite())
+    resting = RestingTest(LEFT_OUT, "green and unchanged in its last 2 runs", 3)
+    after = repository.run(AFTER, dict.fromkeys((STAYS, other), GREEN), suite=Suite(resting=(resting,)))
+
+    found = compare_runs(before, after, world.environment)
+
+    assert [one.test for one in found.new] == [other]
+    assert [one.test for one in found.gone] == [GONE, case]
+    assert [one.test for one in found.only_before] == [LEFT_OUT]
+    assert (found.only_after, found.problems) == ((), ())
+    # A run of one file in between is newer, and asked for something else.
+    at = 1_763_680_000.0
+    repository.run("20261120-1200-0001", {STAYS: GREEN}, created_at=at, suite=Suite(asked=("tests/test_a.py",)))
+    assert previous_run(after, world.environment) == before
 
 
 def test_a_test_that_a_verification_found_flaky_is_newly_flaky(world: World) -> None:
