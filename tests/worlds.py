@@ -80,6 +80,7 @@ class World:
             "SHELL": "/bin/bash",
             "TZ": "UTC",
             "GIT_CONFIG_NOSYSTEM": "1",
+            "SELFTEST_TUI_ADAPT": "false",  # else a busy machine changes what a test sees
             **self.extra,
         }
 

@@ -58,6 +58,11 @@ CONFIG_KEYS = (
     ),
     Key("prompt", "path", "", "template of the prompt; empty: the program's own"),
     Key("max_running", "count", 20, "maximum of a run's agents at a time", 1),
+    Key(
+        "adapt", "switch", True,
+        "the number of agents at a time goes down on rate limits, failing launches and load, and up again, to "
+        "max_running at most; --max-running N keeps N unless this is set",
+    ),
     Key("launch_rate", "number", 1.0, "agents that a run launches per second", 0.001),
     Key("timeout", "seconds", 3600.0, "timeout of one agent of a run in seconds", 1.0),
     Key("usd_per_agent", "money", None, "estimated cost of an agent, where nothing is metered; empty: unknown"),
@@ -236,6 +241,7 @@ class Config:
     setup_command: str = _default("setup_command")
     prompt: str = _default("prompt")
     max_running: int = _default("max_running")
+    adapt: bool = _default("adapt")
     launch_rate: float = _default("launch_rate")
     timeout: float = _default("timeout")
     usd_per_agent: float | None = _default("usd_per_agent")

@@ -9,6 +9,7 @@ Fields of each event, besides `agent` (the planned name, the same in all attempt
     left          why                               it ended: done, stopped, budget, paused, interrupted (no agent)
     paused        reason, by, signature             launching is paused (no agent)
     resumed                                         launching continues; its cause is accepted (no agent)
+    adapted       limit, reason                     the number of agents at a time is another one now (no agent)
     slowed        reason                            launching is slow for this reason; empty: no longer (no agent)
     called        reason, says                      a notification; `says`: why it failed (no agent)
     declined      wish, test, says, text, id        a request that was refused, and why; `text` and `id`: of an
@@ -67,6 +68,7 @@ class Event(StrEnum):
     LEFT = "left"
     PAUSED = "paused"
     RESUMED = "resumed"
+    ADAPTED = "adapted"
     SLOWED = "slowed"
     CALLED = "called"
     DECLINED = "declined"

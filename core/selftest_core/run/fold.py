@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 _LONGEST_NAME = 50
 _TAIL = 14  # hash and run at the end of a planned name: never cut
 _RUN_EVENTS = frozenset({
-    Event.CONDUCTING, Event.LEFT, Event.PAUSED, Event.RESUMED, Event.HALTED, Event.SLOWED, Event.SMOKING, Event.SMOKED,
+    Event.CONDUCTING, Event.LEFT, Event.PAUSED, Event.RESUMED, Event.HALTED, Event.ADAPTED, Event.SLOWED, Event.SMOKING,
+    Event.SMOKED,
 })  # fmt: skip
 
 
@@ -164,12 +165,22 @@ def member_of(planned: PlannedTest, attempt: int) -> Member:
 
 
 @dataclass(frozen=True, slots=True)
+class Level:
+    """The number of agents at a time from `at` on (seconds since the epoch), and why it is that."""
+
+    at: float
+    limit: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Run:
     """The state of a run. `rows`: by planned agent name, in the plan's order. `last`: number of the last applied line.
 
     `paused`: why launching is paused, empty if it is not; `paused_by`: person, cluster or budget. `left`: why the
     last conductor ended, None while one should be running. `accepted`: signatures of clusters that a user accepted.
     `slowed`: why launching is slow, empty if it is not. `order`: names of the ended tests, in order of their end.
+    `curve`: the numbers of agents at a time, each from its time on; empty before the first conductor.
     """
 
     plan: RunPlan
@@ -186,6 +197,12 @@ class Run:
     accepted: frozenset[str] = frozenset()
     order: tuple[str, ...] = ()
     smoke: tuple[Smoke, ...] = ()
+    curve: tuple[Level, ...] = ()
+
+    @property
+    def at_once(self) -> int:
+        """Number of agents that may run at a time now."""
+        return self.curve[-1].limit if self.curve else start_of(self.plan)
 
     @property
     def is_over(self) -> bool:
@@ -209,6 +226,11 @@ class Run:
         """
         counted = Counter(end_of(row) for row in self.rows.values())
         return {end: counted[end] for end in End}
+
+
+def start_of(plan: RunPlan) -> int:
+    """Return the number of agents at a time with which a run starts."""
+    return min(plan.start_running, plan.max_running) if plan.adapt and plan.start_running else plan.max_running
 
 
 def end_of(row: RunRow) -> End:
@@ -301,6 +323,7 @@ def _change_run(run: _Draft, event: Event, entry: Entry) -> None:
     match event:
         case Event.CONDUCTING:
             run.conductors += 1
+            run.curve = run.curve or (Level(entry.at, start_of(run.plan), ""),)
             run.started_at = entry.at if run.started_at is None else run.started_at
             run.left = None
         case Event.LEFT:
@@ -315,6 +338,9 @@ def _change_run(run: _Draft, event: Event, entry: Entry) -> None:
             run.is_halted = False
         case Event.HALTED:
             run.is_halted = True
+        case Event.ADAPTED:
+            limit = max(1, min(_count(fields, "limit"), run.plan.max_running))
+            run.curve = (*run.curve, Level(entry.at, limit, _text(fields, "reason")))
         case Event.SMOKING | Event.SMOKED:
             run.smoke = apply_smoke(run.smoke, entry, run.plan.agent_type)
         case _:

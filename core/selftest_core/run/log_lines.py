@@ -58,6 +58,9 @@ def summary_lines(run: Run) -> list[str]:
         lines.append(f"{_plural(len(suite.resting), 'further test')} had no agent: at rest")
     if suite is not None and (suite.grown or suite.deleted):
         lines.append(growth_lines(suite)[0])
+    if len(run.curve) > 1:
+        limits = [level.limit for level in run.curve]
+        lines.append(f"at once: {limits[0]} at first, {min(limits)} to {max(limits)}, {limits[-1]} at the end")
     spent = spending(run)
     if spent.usage is not None:
         money = ", ".join(f"{dollars(usd)} {label}" for label, usd in spent.by_label.items())
@@ -81,6 +84,8 @@ def _of_the_run(run: Run, event: Event, entry: Entry) -> str:
             return f"paused: {_text(entry, 'reason')}"
         case Event.RESUMED:
             return "resumed"
+        case Event.ADAPTED:
+            return f"{run.at_once} at once from now on: {_text(entry, 'reason')}"
         case Event.SLOWED if _text(entry, "reason"):
             return f"launching slowed down: {_text(entry, 'reason')}"
         case Event.SLOWED:

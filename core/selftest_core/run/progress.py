@@ -82,7 +82,7 @@ def _seconds_left(run: Run, now: float) -> float | None:
         if row.phase in RUNNING and row.launching_at is not None
     ]
     waiting = sum(row.phase is Phase.WAITING for row in run.rows.values())
-    rounds = math.ceil(waiting / run.plan.max_running)
+    rounds = math.ceil(waiting / run.at_once)
     making = waiting / run.plan.launch_rate
     # The first round ends while its agents run; each further round takes the average.
     return max(fmean(begun) if begun and waiting else max(begun, default=0.0), 0.0) + max(rounds * each, making)

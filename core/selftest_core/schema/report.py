@@ -15,7 +15,7 @@ from selftest_core.schema.comparison import ComparisonDocument  # noqa: TC001 --
 from selftest_core.schema.draft import DraftDocument  # noqa: TC001 -- pydantic reads it
 from selftest_core.schema.model import Instant, Line, Shape, Text, UsageItem
 from selftest_core.schema.review import LeftOutItem, PublishedCommit, ReviewItem, VerificationItem, VerifiedTest
-from selftest_core.schema.run import ClusterItem, OutcomeCounts, RunUsageItem, SmokeItem  # noqa: TC001 -- for pydantic
+from selftest_core.schema.run import ClusterItem, LevelItem, OutcomeCounts, RunUsageItem, SmokeItem  # noqa: TC001 -- for pydantic
 from selftest_core.schema.run_detail import EscalationItem, TestItem
 from selftest_core.schema.run_plan import SuiteFields
 
@@ -215,6 +215,9 @@ class ReportDocument(SuiteFields):
         description="Number of escalations of each kind, unknown kinds included."
     )
     usage: RunUsageItem | None
+    at_once: list[LevelItem] = Field(
+        [], description="The numbers of agents at a time, in their order; more than one where the run adapted it."
+    )
     smoke: list[SmokeItem]
     review: ReportReview | None
     tests: list[ReportTest]

@@ -67,9 +67,9 @@ class RunLine(Line):
     `ended` (end, stage, text, signature, tip, commits, verifying), `verified` (result: passed, failed, flaky or
     unknown; reason, text, signature; failed makes the end `red`), `stopped` (says), `retrying` (reason, text),
     `answered` (id, text, asked, continues), `told` (id, says; empty where it arrived) are about one test;
-    `conducting` (pid), `paused` (reason, by, signature), `resumed`, `slowed` (reason; empty: no longer), `called`
-    (reason, says), `declined` (wish, says; of an answer also text and id), `error` (step, says), `smoking` (place,
-    type, name), `smoked` (place, ok, seconds, says), `halted`, `left` (why) about the run.
+    `conducting` (pid), `paused` (reason, by, signature), `resumed`, `adapted` (limit, reason), `slowed` (reason; empty:
+    no longer), `called` (reason, says), `declined` (wish, says; of an answer also text and id), `error` (step, says),
+    `smoking` (place, type, name), `smoked` (place, ok, seconds, says), `halted`, `left` (why) about the run.
     """
 
     model_config = ConfigDict(extra="allow")
@@ -104,6 +104,14 @@ class SmokeItem(Shape):
     usage: UsageItem | None = Field(None, description="Usage of the agent, null where nothing is metered.")
 
 
+class LevelItem(Shape):
+    """The number of agents at a time from `at` on. `reason`: why it changed, empty for the first one."""
+
+    at: Instant
+    limit: int
+    reason: Text
+
+
 class RunSummary(SuiteFields, Line):
     """The last line of `run --batch`, `resume --batch` and `stop --batch`."""
 
@@ -132,6 +140,9 @@ class RunSummary(SuiteFields, Line):
         description="Why the conductor ended: done, stopped, budget, paused, interrupted, smoke; null: it is running.",
     )
     paused: Text = Field("", description="Why launching is paused, empty where it is not.")
+    at_once: list[LevelItem] = Field(
+        [], description="The numbers of agents at a time, in their order; more than one where the run adapted it."
+    )
     path: Text | None = Field(None, description="The folder of the run.")
     usage: RunUsageItem | None = Field(
         None,
@@ -208,6 +219,7 @@ def run_summary(
         skipped=None,
         left=run.left,
         paused=run.paused,
+        at_once=level_items(run),
         path=path,
         usage=run_usage_item(run),
         **suite_fields(run.plan.suite),
@@ -220,8 +232,13 @@ def skipped_summary(reason: str, at: float, resting: Iterable[RestingTest] = ())
     return RunSummary(
         at=instant(at) or EPOCH, run=None, tests=0, outcomes=nothing, verified={}, clusters=[], line=None,
         role="tester", draft=None, others=[], smoke=[], report=None, skipped=reason, left=None, paused="", path=None,
-        usage=None, **suite_fields(Suite(resting=tuple(resting))),
+        at_once=[], usage=None, **suite_fields(Suite(resting=tuple(resting))),
     )  # fmt: skip
+
+
+def level_items(run: Run) -> list[LevelItem]:
+    """Convert the curve of the number of agents at a time."""
+    return [LevelItem(at=instant(one.at) or EPOCH, limit=one.limit, reason=one.reason) for one in run.curve]
 
 
 def run_usage_item(run: Run) -> RunUsageItem | None:

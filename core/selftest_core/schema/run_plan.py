@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
+from selftest_core.run.fold import start_of
 from selftest_core.schema.model import Line, Shape, Text
 
 if TYPE_CHECKING:
@@ -198,6 +199,10 @@ class OfferDocument(SuiteFields):
         "tester", description="The work of the agents; of other roles, `tests` are the ids of their tasks."
     )
     max_running: int
+    start_running: int | None = Field(
+        None, description="Agents at once at first, where it is less than `max_running`: as earlier runs found."
+    )
+    adapt: bool = Field(False, description="The number at once adapts, between 1 and `max_running`.")
     launch_rate: float
     timeout: float
     on_cluster: Literal["ask", "pause", "go"]
@@ -256,6 +261,8 @@ def offer_document(offer: Offer) -> OfferDocument:
         verify_on_arrival=_ISOLATION.get(plan.verify_on_arrival, ""),
         role=plan.role,
         max_running=plan.max_running,
+        start_running=start_of(plan) if start_of(plan) < plan.max_running else None,
+        adapt=plan.adapt,
         launch_rate=plan.launch_rate,
         timeout=plan.timeout,
         on_cluster=plan.on_cluster,

@@ -28,7 +28,7 @@ from selftest_core.schema.draft import draft_document
 from selftest_core.schema.model import EPOCH, instant
 from selftest_core.schema.report import ReportDocument, ReportProblem
 from selftest_core.schema.review import verified_test
-from selftest_core.schema.run import cluster_items, outcome_counts, run_usage_item, smoke_item
+from selftest_core.schema.run import cluster_items, level_items, outcome_counts, run_usage_item, smoke_item
 from selftest_core.schema.run_plan import suite_fields
 from selftest_core.verify.verdicts import Verdict
 from selftest_recorder.report.facts import ChangePage, TestPage, TextPart
@@ -146,6 +146,7 @@ class ReportBuilder:
             escalations=told,
             escalation_counts=dict(Counter(one.kind for one in told)),
             usage=run_usage_item(run),
+            at_once=level_items(run),
             smoke=[smoke_item(one) for one in run.smoke],
             review=None if review is None else review.review,
             tests=tests,
@@ -220,7 +221,7 @@ class ReportBuilder:
             base=self._inputs.targets.base, written_at=instant(time.time()) or EPOCH, created_at=None,
             started_at=None if review is None else review.review.opened_at, ended_at=None, provider="", agent_type="",
             paused="", left=None, outcomes=None, verified={}, clusters=[], escalations=[], escalation_counts={},
-            usage=None, smoke=[], review=None if review is None else review.review, tests=[],
+            usage=None, at_once=[], smoke=[], review=None if review is None else review.review, tests=[],
             changes=[] if review is None else list(review.changes), problems=self._problems(review), role="tester",
             draft=None, since=None,
             **suite_fields(None),

@@ -17,6 +17,7 @@ import pytest
 import run_scenes
 from recorder.report.report_scenes import small_run
 from selftest_core.run.clock import WallClock
+from selftest_core.run.events import Event
 from selftest_core.run.outcome.ends import End
 from selftest_core.run.plan.plan import Deletion, RestingTest, Suite
 from selftest_core.run.reporting import SECONDS_BETWEEN, RunReports
@@ -194,6 +195,19 @@ def test_the_newest_transcript_of_the_fixture_is_shown(tmp_path: Path) -> None:
         "attempt-1/artifacts/e2e/test_it-2/transcript.txt"
     )
     assert "? 41" in (report / document(report)["tests"][0]["page"]).read_text(encoding="utf-8")
+
+
+def test_each_change_of_the_number_of_agents_at_once_is_shown(tmp_path: Path) -> None:
+    story = run_scenes.story(tmp_path, 3, max_running=8, adapt=True)
+    story.note(Event.CONDUCTING, 0, pid=1)
+    story.note(Event.ADAPTED, 60, limit=4, reason="a launch timed out")
+    report = written(story.write())
+
+    found = document(report)["at_once"]
+    assert [(one["limit"], one["reason"]) for one in found] == [(8, ""), (4, "a launch timed out")]
+    index = (report / "index.html").read_text()
+    assert "<dt>Agents at once</dt><dd>4 to 8<details>" in index
+    assert re.search(r"<li>4 from \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC: a launch timed out</li>", index)
 
 
 def test_a_run_without_tests_has_a_report(tmp_path: Path) -> None:

@@ -19,13 +19,16 @@ from selftest_core.run.crew.recording import live_recording
 from selftest_core.run.events import Event
 from selftest_core.run.fold import RunRow
 from selftest_core.run.outcome.ends import End
+from selftest_core.run.progress import progress
 from selftest_core.usage.tokens import Label, Usage, as_fields
 from selftest_recorder.cast.events import Header
 from selftest_recorder.cast.writer import write_cast
 from selftest_tui.fleet.pane.preview import Preview
 from selftest_tui.replay.screen import ReplayScreen
+from selftest_tui.run.bar import facts_of
 from selftest_tui.run.lines import RunGroup, changed_places, lay_out, said_of
 from selftest_tui.run.pane import Report
+from selftest_tui.run.report import pace_facts
 from selftest_tui.run.screen import RunScreen
 from selftest_tui.shared.dialogs.help import Page
 from tui.driving import compare, driven, text_of
@@ -142,6 +145,15 @@ async def test_the_run_goes_on_under_the_cursor(tmp_path: Path) -> None:
         story.note(Event.SLOWED, 1_503, reason="4 agents are held up")
         await one.goes_on()
         assert any(problem.key == "slowed" for problem in one.screen.problems)
+        story.note(Event.ADAPTED, 1_504, limit=9, reason="4 of 12 agents are rate limited")
+        await one.goes_on()
+        facts = pace_facts(story.run, run_scenes.BEGAN + 1_504)
+        assert [(fact.label, fact.value.partition(",")[0]) for fact in facts] == [
+            ("at once", f"9 of {story.plan.max_running}"),
+            ("", "9: 4 of 12 agents are rate limited"),
+            ("", f"{story.plan.max_running}: at first"),
+        ]
+        assert f"at most 9 (of {story.plan.max_running}) at once" in facts_of(story.run, progress(story.run, 0.0))
 
 
 async def test_what_comes_back_while_the_screen_is_taken_down_breaks_nothing(tmp_path: Path) -> None:

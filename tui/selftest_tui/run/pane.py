@@ -195,7 +195,7 @@ class RunPane(TypingPane, can_focus=False):
         self._show_artifacts(run_report.files_text(None))
         if cluster is None:
             self._show_markdown(run_report.group_markdown(group.title, group.members, noun))
-            self._details.show(lambda now: ())
+            self._details.show(lambda now: () if run is None else run_report.pace_facts(run, now))
         else:
             self._show_markdown(run_report.cluster_markdown(cluster, self._source.clock(), noun))
             self._details.show(partial(run_report.cluster_facts, cluster))

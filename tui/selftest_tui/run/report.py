@@ -32,6 +32,7 @@ MOST_CHARACTERS = 12_000
 _MOST_ITEMS = 40
 _MOST_NAMES = 200
 _MOST_HOSTS = 8
+_MOST_LEVELS = 12
 _MOST_BLOCK_LINES = 20
 
 
@@ -258,6 +259,18 @@ def _facts(row: RunRow, agent: Row | None, run: Run, folder: str, now: float) ->
             yield Fact(label, line)
             label = ""
         label = "and"
+    yield from pace_facts(run, now)
+
+
+def pace_facts(run: Run, now: float) -> tuple[Fact, ...]:
+    """Return the number of agents at a time and its newest changes; none where it never changed."""
+    if len(run.curve) < 2:
+        return ()
+    newest = run.curve[: -_MOST_LEVELS - 1 : -1]
+    return (
+        Fact("at once", f"{run.at_once} of {run.plan.max_running}"),
+        *(Fact("", f"{one.limit}: {one.reason or 'at first'}, {when(one.at, now)}") for one in newest),
+    )
 
 
 def cluster_facts(cluster: ClusterRow, now: float) -> tuple[Fact, ...]:

@@ -94,6 +94,7 @@ class Conductor:
         gate: Gate | None = None,
         reporter: Reporter | None = None,
         ledger: DayLedger | None = None,
+        load: Callable[[], float] | None = None,
     ) -> None:
         """`on_change` is called in the event loop after each journal line, with the run after it.
 
@@ -101,12 +102,13 @@ class Conductor:
         agents' usage; without one nothing is metered. `claims`: verifies claims; without one none is. `gate`:
         judges the work of agents that are no testers. `reporter`: writes the report; `write_last_report` closes it.
         `ledger`: of the repository's other runs; without one the budgets of a day do not count.
+        `load`: returns the load of this machine for each core; without it the number of agents does not adapt to it.
         """
         self._on_change = on_change
         self._clock = clock or WallClock()
         self._policy = policy or Policy()
         self._context = context = Context(
-            plan, journal, crew, folder, bundles, self._clock, self._policy, self._handle_change, meter, ledger
+            plan, journal, crew, folder, bundles, self._clock, self._policy, self._handle_change, meter, ledger, load
         )
         self._tasks = context.tasks
         self._stopper = Stopper(crew, self._policy, self._clock, context.meter_rows)

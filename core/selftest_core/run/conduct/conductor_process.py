@@ -23,6 +23,7 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from selftest_core.agents import LOCAL_PROVIDER
 from selftest_core.config import ENVIRONMENT_PREFIX, load_config
 from selftest_core.errors import RefusedError, SelftestError, UsageError
 from selftest_core.journal import Journal
@@ -36,7 +37,9 @@ from selftest_core.run.crew.trusted_folders import remove_trust
 from selftest_core.run.fetch.bundles import GitBundles
 from selftest_core.run.log_lines import log_line, plain, summary_lines
 from selftest_core.run.meter import RunMeter
+from selftest_core.run.pace.sweet_spots import keep_found
 from selftest_core.run.plan.clone import make_clone
+from selftest_core.run.providers import providers_of
 from selftest_core.run.store import RunFolder
 from selftest_core.tools.loaded.loaded_mngr import LoadedMngr
 from selftest_core.tools.mngr import Mngr, find_mngr
@@ -122,6 +125,7 @@ async def conduct(
             meter=RunMeter(environ, config.prices), claims=claims, gate=gate,
             reporter=None if make_reporter is None else make_reporter(folder, environ),
             ledger=_ledger(plan, policy or Policy()),
+            load=load_for_each_core if LOCAL_PROVIDER in providers_of(plan.provider) else None,
         )  # fmt: skip
         if on_begin is not None:
             on_begin(conductor.run_now)
@@ -137,10 +141,19 @@ async def conduct(
             if recorder is not None:
                 await recorder.leave(is_over=conductor.run_now.is_over)
             await conductor.write_last_report()
+            keep_found(conductor.run_now, environ)
             if conductor.run_now.is_over:
                 await asyncio.to_thread(remove_trust, folder, conductor.run_now, environ)
             # Again: an `mngr rsync` that a killed conductor started may have made its folder anew.
             folder.clear_temporary()
+
+
+def load_for_each_core() -> float:
+    """Return the load average of the last minute for each core; 0 where the system has none."""
+    try:
+        return os.getloadavg()[0] / (os.cpu_count() or 1)
+    except OSError:
+        return 0.0
 
 
 def _ledger(plan: RunPlan, policy: Policy) -> DayLedger | None:

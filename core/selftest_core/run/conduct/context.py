@@ -118,6 +118,7 @@ class Context:
     `on_change`: called after each journal line. `asked_to_stop`: tests that a user wants stopped. `changed_at`: when
     a line about a test was last written, in `Clock.elapsed` seconds. `run`: the fold of the journal so far.
     `others_today`: what other runs used on this day, as `ledger` last read it; None where the day has no budget.
+    `load`: returns the load average of this machine for each core; None where it is no sign.
     """
 
     plan: RunPlan
@@ -130,6 +131,7 @@ class Context:
     on_change: Callable[[Run, Entry], None]
     meter: RunMeter | None = None
     ledger: DayLedger | None = None
+    load: Callable[[], float] | None = None
     tasks: Tasks = field(default_factory=Tasks)
     asked_to_stop: set[str] = field(default_factory=set)
     changed_at: dict[str, float] = field(default_factory=dict)

@@ -23,6 +23,7 @@ from selftest_core.run.crew.crew import PRESENT, Delivery, Life, Seen, SetupErro
 from selftest_core.run.events import Event, Phase
 from selftest_core.run.fetch.fetching import refuse_own_disk
 from selftest_core.run.outcome.ends import End
+from selftest_core.run.pace.adapting import Adapter, Signs
 from selftest_core.run.plan.prompt import PROMPT_LINE
 from selftest_core.run.spending import Affordable, affordable, used_up_reason
 
@@ -50,6 +51,7 @@ class _LaunchFailure:
     text: str
     is_final: bool = False
     stage: str = "launch"
+    is_timeout: bool = False
 
 
 class Launcher:
@@ -60,6 +62,7 @@ class Launcher:
         self._finisher = finisher
         self._throttle = make_throttle(context.plan, context.policy)
         self._creating = asyncio.Semaphore(self._throttle.most_starting)
+        self._adapter: Adapter | None = None
         self._creates: dict[str, int] = {}  # by agent id
         self._failures: dict[str, _LaunchFailure] = {}  # by agent id: how its last create failed
 
@@ -67,6 +70,7 @@ class Launcher:
         """Begin the launches that may begin now."""
         context = self._context
         elapsed = context.clock.elapsed()
+        self._adapt(elapsed)
         slow_reason = self._throttle.slow_reason(context.run)
         if slow_reason != context.run.slowed:
             context.note(Event.SLOWED, reason=slow_reason)
@@ -97,6 +101,20 @@ class Launcher:
                     pass
             self._throttle.note_launch(elapsed)
             self._begin(row)
+
+    def _adapt(self, elapsed: float) -> None:
+        """Change the number of agents at a time where the plan lets it adapt and agents wait."""
+        context, run = self._context, self._context.run
+        if not run.plan.adapt or run.paused or run.is_halted:
+            return
+        if not any(row.phase is Phase.WAITING for row in run.rows.values()):
+            return
+        if self._adapter is None:
+            self._adapter = Adapter(run.at_once, run.plan.max_running, elapsed)
+        load = 0.0 if context.load is None else context.load()
+        reason = self._adapter.decide(Signs(run.running, run.limited, load), elapsed)
+        if reason:
+            context.note(Event.ADAPTED, limit=self._adapter.limit, reason=reason)
 
     def _begin(self, row: RunRow) -> None:
         context = self._context
@@ -276,6 +294,8 @@ class Launcher:
 
     def _note_launched(self, row: RunRow, seen: Seen, *, adopted: bool, unsure: str = "") -> None:
         self._throttle.note_success()
+        if self._adapter is not None:
+            self._adapter.note_launch(is_ok=True)
         setup: dict[str, Any] = {} if seen.setup is None else {"setup": seen.setup}
         self._context.note_row(
             Event.LAUNCHED, row, host_id=seen.host_id, provider=seen.provider, adopted=adopted, unsure=shorten(unsure),
@@ -288,7 +308,8 @@ class Launcher:
         is_final = isinstance(error, ToolError) and error.tool_exit_status == _USAGE_STATUS
         if isinstance(error, SetupError):
             return _LaunchFailure(text, is_final=True, stage="setup")
-        return _LaunchFailure(text if is_known else describe_unexpected(error), is_final)
+        is_timeout = isinstance(error, TimeoutError)
+        return _LaunchFailure(text if is_known else describe_unexpected(error), is_final, is_timeout=is_timeout)
 
     def _fail(self, row: RunRow, failure: _LaunchFailure) -> None:
         """Retry the launch later, or end the test."""
@@ -298,6 +319,8 @@ class Launcher:
             self._finisher.end(row, End.LAUNCH, failure.stage, text)
             return
         self._throttle.note_failure(signature(text), context.clock.elapsed())
+        if self._adapter is not None:
+            self._adapter.note_launch(is_ok=False, is_timeout=failure.is_timeout)
         if NO_ROOM.search(text):
             self._throttle.note_no_room()
             if context.may_retry(row) and self._will_have_room(row):

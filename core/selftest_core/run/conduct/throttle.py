@@ -68,7 +68,7 @@ class Throttle:
         return (
             not run.paused
             and not run.is_halted
-            and run.running < run.plan.max_running
+            and run.running < run.at_once
             and launching < self._most_at_once(run)
             and elapsed >= max(self.next_at, self.last_at + self._limited_interval(run))
         )

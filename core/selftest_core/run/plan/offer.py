@@ -11,11 +11,13 @@ from __future__ import annotations
 import math
 import shlex
 from collections import Counter
+from dataclasses import fields
 from typing import TYPE_CHECKING
 
 from selftest_core.agent_types.profiles import meanings
 from selftest_core.agents import LOCAL_PROVIDER
 from selftest_core.frozen import dataclass
+from selftest_core.run.fold import start_of
 from selftest_core.run.outcome.claims import NOT_ISOLATED
 from selftest_core.run.plan.estimates import dollars, span
 from selftest_core.run.plan.modal_place import modal_lines
@@ -244,11 +246,27 @@ def _limits(plan: RunPlan) -> list[str]:
         "pause": "launching is paused",
         "go": "launching continues",
     }[plan.on_cluster]
+    start = start_of(plan)
+    found = f", {start} at first, as earlier runs found" if start < plan.max_running else ""
+    adapts = "the number at once goes down on rate limits, failing launches and load, and up again (setting adapt)"
     return [
-        f"{plan.max_running} at once, at most {plan.launch_rate:g} launched per second, {span(plan.timeout)} each",
+        f"{plan.max_running} at once{found}, at most {plan.launch_rate:g} launched per second, "
+        f"{span(plan.timeout)} each",
+        *([adapts] if plan.adapt else []),
         f"when {plan.cluster_alike} of the last {plan.cluster_window} fail with the same error: {many}",
+        *_retries(plan),
+    ]
+
+
+def _retries(plan: RunPlan) -> list[str]:
+    """Describe the limits of retries, unless they are the usual ones."""
+    usual = {one.name: one.default for one in fields(plan)}
+    names = ("launch_retries", "lost_retries", "retry_pause", "longest_retry_pause")
+    if all(getattr(plan, name) == usual[name] for name in names):
+        return []
+    return [
         f"tries of a launch: {plan.launch_retries + 1}, agents of a test whose host goes: {plan.lost_retries + 1}; "
-        f"{plan.retry_pause:g} s before the next one, doubled each time, {plan.longest_retry_pause:g} s at most",
+        f"{plan.retry_pause:g} s before the next one, doubled each time, {plan.longest_retry_pause:g} s at most"
     ]
 
 

@@ -36,6 +36,7 @@ from selftest_core.run.history.past_runs import earlier_plans, past_runs
 from selftest_core.run.history.resting import MOST_RUNS, rests
 from selftest_core.run.outcome.claims import NOT_ISOLATED, ChosenIsolation
 from selftest_core.run.outcome.ends import End
+from selftest_core.run.pace.sweet_spots import kept_sweet_spot
 from selftest_core.run.plan.clone import make_clone
 from selftest_core.run.plan.copy_setup import ENVIRONMENT, Setup, choose_setup
 from selftest_core.run.plan.estimates import estimate, typical
@@ -237,6 +238,8 @@ def _choices(
         command = agent_command(named, config.agent_command, source, environ, cwd, is_local=is_local)
     transfer = wanted.transfer or config.transfer
     needed = needs(agent_type, config, environ, providers_of(provider), is_copy=transfer == "mirror")
+    # Who names a number for this run wants that number, unless the setting was set, too.
+    is_adapting = config.adapt and (wanted.max_running is None or "adapt" in config.sources)
     named_variables = config.env if wanted.env_names is None else wanted.env_names
     return Choices(
         pytest_command=pytest.agents,
@@ -269,6 +272,8 @@ def _choices(
         longest_retry_pause=config.longest_retry_pause,
         budget_day_usd=config.budget_day_usd,
         budget_day_tokens=config.budget_day_tokens,
+        adapt=is_adapting,
+        start_running=kept_sweet_spot(provider, agent_type, environ) if is_adapting else 0,
     )
 
 

@@ -32,11 +32,12 @@ def shop() -> Iterator[World]:
 
 
 def prepared(
-    world: World, *, cwd: Path | None = None, settings: dict[str, str] | None = None, **wanted: Any
-) -> Prepared:
-    place = cwd or world.repository
-    config = load_config(place, world.environment, settings)
-    return asyncio.run(prepare(RunOptions(**wanted), config, world.environment, place, lambda _: None))
+    world: World, *, cwd: Path | None = None, settings: dict[str, str] | None = None,
+    environ: dict[str, str] | None = None, **wanted: Any,
+) -> Prepared:  # fmt: skip
+    place, environ = cwd or world.repository, environ or world.environment
+    config = load_config(place, environ, settings)
+    return asyncio.run(prepare(RunOptions(**wanted), config, environ, place, lambda _: None))
 
 
 def refused(world: World, **wanted: Any) -> SelftestError:
@@ -104,6 +105,20 @@ def test_what_a_person_said_goes_over_the_settings(shop: World) -> None:
     assert said.agent_command is not None
     assert said.agent_command[0].endswith("/sleep")
     assert said.agent_command[1:] == ("9",)
+
+
+def test_a_number_of_agents_that_a_person_names_stays_unless_the_setting_was_set(shop: World) -> None:
+    environ = {name: value for name, value in shop.environment.items() if name != "SELFTEST_TUI_ADAPT"}
+    place = shop.home / "state" / "selftest-tui" / "at-once.json"
+    place.parent.mkdir(parents=True)
+    place.write_text('{"local": {"command": 7}}')
+    wanted: dict[str, Any] = {"environ": environ, "tests": ("tests/test_tax.py",), "agent_command": "true"}
+    told = prepared(shop, settings={"adapt": "true"}, max_running=9, **wanted).plan
+    assert (told.adapt, told.start_running) == (True, 7)
+    usual = prepared(shop, **wanted).plan
+    assert (usual.max_running, usual.adapt, usual.start_running) == (20, True, 7)
+    named = prepared(shop, max_running=9, **wanted).plan
+    assert (named.max_running, named.adapt, named.start_running) == (9, False, 0)
 
 
 def test_begun_it_has_a_clone_and_a_row_for_what_cannot_be_collected(world: World) -> None:
