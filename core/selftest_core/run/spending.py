@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _NOTHING: Mapping[str, Usage] = MappingProxyType({})
 _ROUNDING = 1e-9
-_NEVER_LAUNCHED = ("launch", "gone")
+_NEVER_LAUNCHED = ("launch", "gone", "no room")
 """Reasons of retries for which no agent worked."""
 
 
