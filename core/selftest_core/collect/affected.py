@@ -1,20 +1,22 @@
 """Select the tests that a change affects, with reasons.
 
 A test is affected if its own file, a conftest.py of its folders, or a tutorial block that it cites differs from a base
-commit, if its file directly imports a changed module, or if it runs a program of the project that uses a changed file.
-Indirect imports of a test do not count, those of a program do. The base commit is compared with the work tree,
-uncommitted and new files included.
+commit, if its file directly imports a changed module, if it ran changed lines by the project's coverage data, or if it
+runs a program of the project that uses a changed file. Indirect imports of a test do not count, those of a program do.
+The base commit is compared with the work tree, uncommitted and new files included.
 
 It reads files and asks git; it imports nothing of the project and changes nothing. If in doubt, it selects a test.
 """
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, NamedTuple
 
 from selftest_core.collect.changes import changed_paths, git_of_work_tree, paths_of_work_tree
+from selftest_core.collect.coverage_contexts import tests_that_ran
 from selftest_core.collect.entry_points import entry_points
 from selftest_core.collect.import_graph import ImportGraph
 from selftest_core.collect.imports import module_names, parsed, read_imports, source_text
@@ -42,6 +44,13 @@ class Affected(NamedTuple):
     reasons: tuple[str, ...]
 
 
+class AffectedTests(NamedTuple):
+    """The affected tests. `notes`: warnings for the user, about data that could not be used."""
+
+    tests: tuple[Affected, ...]
+    notes: tuple[str, ...] = ()
+
+
 def affected(
     root: Path,
     base: str,
@@ -49,24 +58,30 @@ def affected(
     citations: Sequence[Citation],
     git: Git,
     tutorial: str = "tutorial.sh",
-) -> tuple[Affected, ...]:
+    checkout: Path | None = None,
+) -> AffectedTests:
     """Select the affected tests, in the order of the collection. `root`: the top of the work tree of the collection.
 
-    `base`: any name of a commit; `citations`: of the current test files; `tutorial`: relative to `root`. Raises
-    UsageError if `base` names no commit, and ToolError if git fails.
+    `base`: any name of a commit; `citations`: of the current test files; `tutorial`: relative to `root`. `checkout`:
+    the user's, which may have coverage data, if it is another folder. Raises UsageError if `base` names no commit, and
+    ToolError if git fails.
     """
     oid = git_of_work_tree(root, git).resolve(base)
     changes = changed_paths(root, oid, git)
     cited = _cited(root, oid, citations, git, tutorial) if tutorial in changes else {}
     by_file = AffectedFiles(root, [test.file for test in collection.tests]).by(changes)
+    ran = tests_that_ran(checkout or root, root, oid, changes, collection.tests, git, time.time())
     by_program = _by_program(root, changes, collection, citations, git)
     picked: list[Affected] = []
     for test in collection.tests:
         name = test.without_parameters
-        reasons = (*by_file.get(test.file, ()), *cited.get(name, ()), *by_program.get(name, ()))
+        reasons = (
+            *by_file.get(test.file, ()), *cited.get(name, ()), *ran.reasons.get(test.node_id, ()),
+            *by_program.get(name, ()),
+        )  # fmt: skip
         if reasons:
             picked.append(Affected(test, reasons))
-    return tuple(picked)
+    return AffectedTests(tuple(picked), ran.notes)
 
 
 class AffectedFiles:

@@ -2,48 +2,18 @@
 
 from __future__ import annotations
 
-import ast
 import os
 import re
-from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 import pytest
 
+from core.collect.picking import ALL, FILES, picked, write
 from core.review.repositories import Repository
-from selftest_core.collect.affected import affected
-from selftest_core.collect.collection import CollectedTest, Collection
 from selftest_core.errors import UsageError
-from selftest_core.git.command import Git, find_place
-from selftest_core.tutorial.citations import Citation, each_test, read_tests
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-FILES = {
-    "tutorial.sh": "#!/bin/sh\n\nshop add apple\nshop pay\n\nshop list\n",
-    "src/shop/__init__.py": "",
-    "src/shop/cart.py": "def add(): ...\n",
-    "src/shop/till.py": "from shop import cart\n",
-    "src/shop/types.py": "",
-    "tests/conftest.py": "",
-    "tests/making.py": "",
-    "tests/test_cart.py": "from shop.cart import add\n\ndef test_add(): ...\n\ndef test_remove(): ...\n",
-    "tests/test_till.py": "import types\nimport making\n\ndef test_pay():\n    from shop import till\n",
-    "tests/cli/conftest.py": "",
-    "tests/cli/__init__.py": "",
-    "tests/cli/support.py": "",
-    "tests/cli/test_cli.py": (
-        "from .support import run\n\n"
-        "def test_buy(e2e):\n    e2e.write_tutorial_block('''shop add apple\nshop pay''')\n\n"
-        "def test_list(e2e):\n    e2e.write_tutorial_block('shop list')\n"
-    ),
-    "tests/cli/test_plugin.py": "import pytest\nshop = pytest.importorskip('shop.cart')\n\ndef test_plugin(): ...\n",
-}
-ALL = {
-    "tests/test_cart.py::test_add", "tests/test_cart.py::test_remove", "tests/test_till.py::test_pay",
-    "tests/cli/test_cli.py::test_buy", "tests/cli/test_cli.py::test_list", "tests/cli/test_plugin.py::test_plugin",
-}  # fmt: skip
 
 
 @pytest.fixture
@@ -52,29 +22,6 @@ def repository(tmp_path: Path) -> Repository:
     made.commit("first", FILES)
     made.git("tag", "base")
     return made
-
-
-def picked(folder: Path, base: str = "base") -> dict[str, tuple[str, ...]]:
-    """Node ids and reasons, with every `def test_` under tests/ as the collection."""
-    tests: list[CollectedTest] = []
-    citations: list[Citation] = []
-    for path in sorted(folder.rglob("test_*.py")):
-        name = path.relative_to(folder).as_posix()
-        source = path.read_text(encoding="utf-8")
-        citations += read_tests(source, name).citations
-        for classes, test in each_test(ast.parse(source).body):
-            node_id = "::".join((name, *classes, test.name))
-            tests.append(CollectedTest(node_id, name, 1, test.name, "::".join(classes), "", False, ()))
-    place = find_place(folder, os.environ)
-    found = affected(folder, base, Collection(tuple(tests)), citations, Git(place.git_dir, os.environ))
-    assert [test.node_id for test, _ in found] == [test.node_id for test in tests if test in {t for t, _ in found}]
-    return {test.node_id: reasons for test, reasons in found}
-
-
-def write(folder: Path, name: str, text: str) -> None:
-    path = folder.joinpath(*PurePosixPath(name).parts)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")
 
 
 def test_nothing_changed_affects_nothing(repository: Repository) -> None:

@@ -93,18 +93,18 @@ async def select_tests(
         collection = await collect(root, names, asked.pytest_command, asked.pytest_args, environ)
         chosen = await asyncio.to_thread(_chosen, source, asked, collection, oid, root, git)
         chosen = replace(chosen, asked=tuple(names))
-        return await asyncio.to_thread(_without_resting, chosen, rests, collection, root, git, asked.tutorial)
+        return await asyncio.to_thread(_without_resting, chosen, rests, source, collection, root, git, asked.tutorial)
 
 
 def _chosen(
     source: Source, asked: CollectionRequest, collection: Collection, oid: str, root: Path, git: Git
 ) -> SelectedTests:
     citations = _citations(root, collection)
-    tests, picked = collection.tests, {}
+    tests, picked, found = collection.tests, {}, None
     if oid:
-        found = affected(root, oid, collection, citations, git, asked.tutorial)
-        tests = tuple(one.test for one in found)
-        picked = {one.test.node_id: one.reasons for one in found}
+        found = affected(root, oid, collection, citations, git, asked.tutorial, source.place.top)
+        tests = tuple(one.test for one in found.tests)
+        picked = {one.test.node_id: one.reasons for one in found.tests}
         if not tests:
             detail = f"{len(collection.tests)} tests were checked; uncommitted changes do not count."
             raise UsageError(
@@ -115,6 +115,7 @@ def _chosen(
     files = {test.file for test in collection.tests}
     broken = {error.path: error for error in collection.errors if error.path not in files}
     notes = [f"{error.path}: {error.message}" for error in collection.errors if error.path in files]
+    notes += found.notes if found is not None else ()
     notes += [f"{skipped.path} skips itself: {skipped.message}" for skipped in collection.skipped]
     if root != source.place.top:
         notes.append("the tests were collected in a checkout of the base: your work tree differs from it")
@@ -126,8 +127,9 @@ def _chosen(
 
 
 def _without_resting(
-    chosen: SelectedTests, rests: Mapping[str, Rest], collection: Collection, root: Path, git: Git, tutorial: str
-) -> SelectedTests:
+    chosen: SelectedTests, rests: Mapping[str, Rest], source: Source, collection: Collection, root: Path, git: Git,
+    tutorial: str,
+) -> SelectedTests:  # fmt: skip
     """Take out the tests that rest: those that nothing affects that has changed since their rest began to count."""
     wanted = {test.node_id: rests[test.node_id] for test in chosen.tests if test.node_id in rests}
     if not wanted:
@@ -136,10 +138,10 @@ def _without_resting(
     changed: dict[str, frozenset[str]] = {}
     for base in dict.fromkeys(rest.base for rest in wanted.values()):
         try:
-            found = affected(root, base, collection, citations, git, tutorial)
+            found = affected(root, base, collection, citations, git, tutorial, source.place.top)
         except UsageError:  # a base that was rewritten, and is gone: nobody knows what has changed
             continue
-        changed[base] = frozenset(one.test.node_id for one in found)
+        changed[base] = frozenset(one.test.node_id for one in found.tests)
     resting = tuple(
         RestingTest(name, rest.reason, rest.until)
         for name, rest in wanted.items()

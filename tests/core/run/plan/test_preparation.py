@@ -161,12 +161,17 @@ def test_tests_are_those_of_the_base_not_of_a_dirty_tree(world: World) -> None:
 def test_only_tests_that_a_change_concerns_are_picked_with_the_reason(world: World) -> None:
     repository = make_shop(world)
     (repository / "shop" / "cart.py").write_text("def total(): return 2\n")
+    (repository / "shop" / "tax.py").write_text("")
+    (repository / "pyproject.toml").write_text("[project.scripts]\nshop = 'shop.tax:main'\n")
     commit(world, "Two")
+    (repository / ".coverage").write_bytes(b"no data")
 
     made = prepared(world, affected_by="HEAD~1")
 
-    assert [test.node_id for test in made.offer.tests] == list(TESTS[:3])
-    assert made.picked[TESTS[0]] == ("it imports shop/cart.py, which changed",)
+    assert [test.node_id for test in made.offer.tests] == list(TESTS)
+    assert made.picked[TESTS[2]] == ("it imports shop/cart.py, which changed",)
+    assert made.picked[TESTS[3]] == ("it runs `shop tax`, which uses shop/tax.py, which is new",)
+    assert any(".coverage cannot be read" in warning for warning in made.plan.warnings)
     assert made.offer.found == len(TESTS)
     nothing = refused(world, affected_by="HEAD")
     assert nothing.title == "No test is affected by changes since HEAD"
