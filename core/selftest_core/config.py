@@ -104,6 +104,10 @@ CONFIG_KEYS = (
         "modal_sandboxes", "count", 0,
         "most sandboxes that your plan of Modal allows at once, which Modal itself does not tell; 0: not known", 0,
     ),
+    Key(
+        "modal_usd_per_hour", "number", 0.0,
+        "USD that a sandbox of yours costs per hour, for estimates where Modal's client does not tell; 0: none", 0.0,
+    ),
     Key("smoke", "switch", True, "launch one agent with a tiny prompt before a run's others, on each provider"),
     Key(
         "load_mngr_once", "switch", True,
@@ -260,6 +264,7 @@ class Config:
     retry_pause: float = _default("retry_pause")
     longest_retry_pause: float = _default("longest_retry_pause")
     modal_sandboxes: int = _default("modal_sandboxes")
+    modal_usd_per_hour: float = _default("modal_usd_per_hour")
     smoke: bool = _default("smoke")
     load_mngr_once: bool = _default("load_mngr_once")
     record: bool = _default("record")

@@ -83,7 +83,7 @@ def test_a_hidden_sandbox_is_told_after_its_second_sighting_and_ended_by_sweep(
     assert swept(leaking) == ()  # the first sighting
     let_pass(leaking, sightings.APART)
     errors = {one["key"]: one for one in program(leaking, "list", "--json")["errors"]}
-    assert "1 sandbox lives on Modal that mngr does not see" in errors["modal"]["message"]
+    assert "1 sandbox lives on Modal, unseen by mngr" in errors["modal"]["message"]
     assert TAGGED in errors["modal"]["message"]
     assert UNTAGGED not in errors["modal"]["message"]  # a new one has no tag either
     assert "sweep" in errors["modal"]["hint"]

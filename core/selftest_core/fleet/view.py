@@ -96,6 +96,14 @@ class LaneStatus:
     is_running: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class ModalCosts:
+    """Costs of hosts on Modal. `metered`: USD by host; `usd_per_hour`: of others, from the settings, 0 for unknown."""
+
+    metered: Mapping[str, float] = field(default_factory=dict)
+    usd_per_hour: float = 0.0
+
+
 def _no_evidence(key: AgentKey) -> tuple[Evidence, ...]:
     return ()
 
@@ -116,6 +124,7 @@ class FleetView:
     lanes: tuple[LaneStatus, ...] = ()
     expecting: frozenset[str] = frozenset()
     has_local_answer: bool = False
+    modal_costs: ModalCosts = field(default_factory=ModalCosts)
     explain: Callable[[AgentKey], tuple[Evidence, ...]] = field(default=_no_evidence, compare=False, repr=False)
 
     @property

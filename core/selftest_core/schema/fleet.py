@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import Field
 
 from selftest_core.agent_types.condition import reason
+from selftest_core.fleet.host_cost import host_cost
 from selftest_core.fleet.problems import ALL, PROBE
 from selftest_core.schema.model import EPOCH, Instant, Line, Shape, Text, UsageItem, instant, usage_item
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from selftest_core.agents import Agent
+    from selftest_core.agents import Agent, Host
     from selftest_core.fleet.observations import TmuxSession
     from selftest_core.fleet.view import FleetView, Problem, Row
 
@@ -24,6 +25,16 @@ class HostItem(Shape):
     id: Text
     name: Text
     state: Text | None = Field(description="The host's state as mngr reports it, null where it reports none.")
+
+
+class HostCostItem(Shape):
+    """Cost of a host on Modal until now."""
+
+    usd: float
+    label: Literal["metered", "estimated"] = Field(
+        description="metered: told by Modal, in whole hours of the last week; estimated: the host's age times the "
+        "setting modal_usd_per_hour."
+    )
 
 
 class AgentItem(Shape):
@@ -68,6 +79,7 @@ class AgentItem(Shape):
     started_at: Instant | None
     idle_since: Instant | None
     usage: UsageItem | None = Field(description="Usage until now, null where nothing is metered.")
+    host_cost: HostCostItem | None = Field(None, description="Cost of its host until now, null where it is not known.")
 
 
 class SessionItem(Shape):
@@ -116,15 +128,15 @@ def list_document(view: FleetView) -> ListDocument:
     answered = {lane.lane: lane.answered_at for lane in view.lanes}
     return ListDocument(
         as_of=instant(view.at) or EPOCH,
-        agents=[agent_item(row, _as_of(row, answered, view.at)) for row in view.rows],
+        agents=[agent_item(row, _as_of(row, answered, view.at), _cost_item(row.agent.host, view)) for row in view.rows],
         sessions=[_session_item(session) for session in view.sessions],
         errors=[_error_item(problem) for problem in view.problems],
         expecting=sorted(view.expecting),
     )
 
 
-def agent_item(row: Row, as_of: float | None) -> AgentItem:
-    """Convert one row; `as_of`: the time of the answer that it is from."""
+def agent_item(row: Row, as_of: float | None, cost: HostCostItem | None = None) -> AgentItem:
+    """Convert one row; `as_of`: the time of the answer that it is from; `cost`: of its host."""
     agent: Agent = row.agent
     return AgentItem(
         id=agent.id,
@@ -160,7 +172,13 @@ def agent_item(row: Row, as_of: float | None) -> AgentItem:
         started_at=instant(agent.started_at),
         idle_since=instant(row.idle_since),
         usage=usage_item(row.usage),
+        host_cost=cost,
     )
+
+
+def _cost_item(host: Host, view: FleetView) -> HostCostItem | None:
+    cost = host_cost(host, view.modal_costs, view.at)
+    return None if cost is None else HostCostItem(usd=cost.usd, label=cost.label)
 
 
 def _as_of(row: Row, answered: Mapping[str, float | None], at: float) -> float:

@@ -67,7 +67,7 @@ def pace_of(config: Config) -> Pace:
 @dataclass(frozen=True, slots=True)
 class WatchSettings:
     """Settings of a watch. `sockets`: tmux sockets beside those in tmux's own folder; `cwd`: the folder in which mngr
-    runs; `prices`, `load_mngr_once`: the settings of those names."""
+    runs; `prices`, `load_mngr_once`, `modal_usd_per_hour`: the settings of those names."""
 
     cwd: Path
     pace: Pace = field(default_factory=lambda: pace_of(Config()))
@@ -75,11 +75,15 @@ class WatchSettings:
     remote: bool = True
     prices: tuple[str, ...] = ()
     load_mngr_once: bool = False
+    modal_usd_per_hour: float = 0.0
 
 
 def watch_settings(config: Config, cwd: Path) -> WatchSettings:
     """Read the settings of a watch."""
-    return WatchSettings(cwd, pace_of(config), config.sockets, config.remote, config.prices, config.load_mngr_once)
+    return WatchSettings(
+        cwd, pace_of(config), config.sockets, config.remote, config.prices, config.load_mngr_once,
+        config.modal_usd_per_hour,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,10 +30,10 @@ from selftest_core.fleet.rows import significant_states
 from selftest_core.fleet.sources.mngr_list import list_agents
 from selftest_core.fleet.sources.probe import Probe
 from selftest_core.fleet.state_rules import is_known_without_mngr
-from selftest_core.fleet.view import FleetView, LaneStatus, Problem
+from selftest_core.fleet.view import FleetView, LaneStatus, ModalCosts, Problem
 from selftest_core.fleet.watch import fleet_cache, poll_schedule
 from selftest_core.fleet.watch.file_watch import FileWatch
-from selftest_core.fleet.watch.modal_watch import MODAL_KEY, MODAL_SECONDS, modal_problem
+from selftest_core.fleet.watch.modal_watch import MODAL_KEY, MODAL_SECONDS, ModalWatched, watch_modal
 from selftest_core.fleet.watch.poll_schedule import ALL, LOCAL, PROBE
 from selftest_core.tools.loaded.loaded_mngr import LoadedMngr
 from selftest_core.tools.mngr import Mngr, find_mngr
@@ -137,6 +137,7 @@ class Poller:
         self._list_now = asyncio.Event()
         self._looked = asyncio.Event()
         self._listed = asyncio.Event()
+        self._metered_hosts: Mapping[str, float] = {}
 
     def run(self) -> None:
         """Watch until `stop`. Blocks; to be called once, in a thread that is not the screen's."""
@@ -308,11 +309,15 @@ class Poller:
         """Look for sandboxes that mngr does not see, after each of its answers about all providers, but seldom."""
         while True:
             await self._listed.wait()
-            problem = await modal_problem(self._environ, self._fleet.rows)
-            if problem is not None:
-                self._add_problem(problem)
-            elif self._problems.pop(MODAL_KEY, None) is not None:
-                self._publish()
+            try:
+                found = await watch_modal(self._environ, self._fleet.rows)
+            except Exception as error:  # it must not end the watch
+                found = ModalWatched(_internal(MODAL_KEY, "The sandboxes on Modal were not checked", error))
+            self._metered_hosts = found.metered
+            self._problems.pop(MODAL_KEY, None)
+            if found.problem is not None:
+                self._problems[MODAL_KEY] = found.problem
+            self._publish()
             await asyncio.sleep(MODAL_SECONDS)
             self._listed.clear()
 
@@ -350,6 +355,7 @@ class Poller:
             problems=view.problems + tuple(self._problems.values()),
             expecting=_expected(view, self._settings),
             lanes=_with_running(view.lanes, self._lane_running),
+            modal_costs=ModalCosts(self._metered_hosts, self._settings.modal_usd_per_hour),
         )
         shown = _shown(view)
         now = time.monotonic()
@@ -411,9 +417,10 @@ async def _observe_once(
                 fleet_cache.save(fleet_cache.fleet_folder(environ), fold.to_remember(fleet))
     fleet = fold.apply(fleet, Metered(time.time(), await metering))
     view = fold.view(fleet, time.time())
-    on_modal = await modal_problem(environ, fleet.rows) if wait and settings.remote else None
-    own = (_cache_problem(problem) if problem else None, on_modal)
+    on_modal = await watch_modal(environ, fleet.rows) if wait and settings.remote else ModalWatched()
+    own = (_cache_problem(problem) if problem else None, on_modal.problem)
     problems = (*view.problems, *(one for one in own if one is not None))
+    view = replace(view, modal_costs=ModalCosts(on_modal.metered, settings.modal_usd_per_hour))
     return replace(view, problems=problems, expecting=_expected(view, settings))
 
 
@@ -465,4 +472,5 @@ def _shown(view: FleetView) -> object:
         [(lane.lane, lane.is_running, None if lane.lane == PROBE else lane) for lane in view.lanes],
         view.expecting,
         view.has_local_answer,
+        view.modal_costs,
     )

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from textual.content import Content
 
+from selftest_core.fleet.host_cost import host_cost
 from selftest_core.fleet.view import Category
 from selftest_tui.fleet.pane.aged_text import AgedText
 from selftest_tui.shared.present import ago, clean, duration, running_for, symbol, used
@@ -88,6 +89,8 @@ def _row_facts(row: Row, view: FleetView, now: float) -> Iterator[Fact]:
     yield Fact("host", f"{host.name}  {host.id}" if host.name != host.id else host.id)
     yield Fact("provider", host.provider)
     yield Fact("host state", host.state or "")
+    cost = host_cost(host, view.modal_costs, now)
+    yield Fact("host cost", "" if cost is None else f"{cost.usd:.2f} USD  ({cost.label})")
     yield Fact("host failed", host.failure_reason or "")
     yield Fact("host locked", "yes" if host.is_locked else "")
     yield Fact("host booted", when(host.boot_time, now))
