@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from selftest_core.run.plan.plan import RunPlan
     from selftest_core.run.store import RunFolder
 
+_MOST_RUNS = 30
+"""Earlier runs of its kind that are looked at for the run before: reading a plan takes some milliseconds."""
 _FLAKY = (Verdict.FLAKY, Verdict.ORDER_DEPENDENT)
 
 
@@ -56,25 +58,27 @@ def compare_runs(before: RunFolder, after: RunFolder, environ: Mapping[str, str]
 def previous_run(folder: RunFolder, environ: Mapping[str, str]) -> RunFolder | None:
     """Return the newest run before this one that can be compared with it: one of the same role, with results.
 
-    One that was asked for the same tests is preferred to a newer one of other tests.
+    One that was asked for the same tests is preferred to a newer one of other tests, among the last `_MOST_RUNS`.
     """
     plan = folder.plan()
-    found: list[tuple[tuple[bool, float, str], RunFolder]] = []
+    newest, looked_at = None, 0
     for one in own_folders(environ, Path(plan.repository)):
+        if looked_at == _MOST_RUNS:
+            break
         try:
             earlier = one.plan()
+            is_earlier = (earlier.created_at, one.run) < (plan.created_at, folder.run)
+            if not is_earlier or earlier.role != plan.role or earlier.repository != plan.repository:
+                continue
+            looked_at += 1
+            has_same_suite = _has_same_suite(earlier, plan)
+            if (has_same_suite or newest is None) and has_results(one.read()):
+                newest = one
+                if has_same_suite:
+                    break
         except (SelftestError, OSError):
             continue  # a damaged run cannot be compared
-        is_earlier = (earlier.created_at, one.run) < (plan.created_at, folder.run)
-        if is_earlier and earlier.role == plan.role and earlier.repository == plan.repository:
-            found.append(((_has_same_suite(earlier, plan), earlier.created_at, one.run), one))
-    for _, one in sorted(found, key=lambda each: each[0], reverse=True):
-        try:
-            if has_results(one.read()):
-                return one
-        except (SelftestError, OSError):
-            continue
-    return None
+    return newest
 
 
 def _has_same_suite(before: RunPlan, after: RunPlan) -> bool:
