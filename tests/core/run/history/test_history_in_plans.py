@@ -164,7 +164,9 @@ def test_a_base_that_was_rewritten_is_told_and_an_older_or_newer_one_is_not(shop
     assert "20261119-0200-0001" in told
     shop.run(["git", "reflog", "expire", "--expire=now", "--all"])
     shop.run(["git", "gc", "-q", "--prune=now"])
-    assert [one for one in prepared(shop).plan.warnings if "no longer in this repository" in one]
+    gone = prepared(shop, {"rest_after": "1"})
+    assert [one for one in gone.plan.warnings if "no longer in this repository" in one]
+    assert resting(gone) == {}, "nobody knows what has changed since"
 
 
 def test_a_run_of_the_future_is_told_and_not_compared_with(shop: World) -> None:
