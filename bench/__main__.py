@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from bench import (
     core_rows,
     headless_rows,
+    launch_rows,
     line_rows,
     recorder_rows,
     replay_rows,
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 PARTS = (
     "machine", "import", "paint", "refresh", "screen", "change", "idle", "refresh1000", "keys", "pilot", "memory",
-    "check", "run1000", "conductor", "line", "review", "recorder", "replay", "report",
+    "check", "run1000", "conductor", "launch", "line", "review", "recorder", "replay", "report",
     "verify", "search", "scenario", "soak",
 )  # fmt: skip
 _REAL = ("refresh", "screen", "change", "idle")
@@ -69,6 +70,7 @@ def main() -> int:
     take("check", lambda: run_rows.large_check(2000, 5000))
     take("run1000", lambda: run_rows.thousand(1000))
     take("conductor", lambda: run_rows.conductor(20))
+    take("launch", lambda: launch_rows.launch(arguments.agents))
     take("line", line_rows.line)
     take("review", review_rows.review)
     take("verify", verify_rows.verify)

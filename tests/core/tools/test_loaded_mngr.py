@@ -58,6 +58,19 @@ def call(world: World, loaded: LoadedMngr | None, *arguments: str, timeout: floa
     return asyncio.run(mngr.call(arguments, timeout=timeout))
 
 
+def test_it_has_built_what_each_list_would_build_again() -> None:
+    program = (
+        "from selftest_core.tools.loaded import server\n"
+        "server.load()\n"
+        "from celpy.celparser import CELParser\n"
+        "print(CELParser.CEL_PARSER is not None)"
+    )
+
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+    assert done.stdout == "True\n"
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

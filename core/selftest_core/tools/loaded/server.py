@@ -145,10 +145,14 @@ def load() -> Any:
     """Load mngr's command. Prints why a fork of this process would not be mngr as it is started, and ends then."""
     try:
         cli = importlib.import_module("imbue.mngr.main").cli
-        tasks = len(list(Path("/proc/self/task").iterdir()))
     except Exception as error:  # whatever a version of mngr may raise
         print(f"odd: it could not be loaded: {type(error).__name__}: {error}".replace("\n", " ")[:500], flush=True)
         sys.exit(1)
+    with contextlib.suppress(Exception):
+        # mngr sorts each listing by an expression in CEL, whose library builds its parser at the first use and keeps it:
+        # two thirds of what a fork spends on a list of a few agents.
+        importlib.import_module("celpy").Environment()
+    tasks = len(list(Path("/proc/self/task").iterdir()))
     if tasks > 1 or threading.active_count() > 1:
         print(f"odd: loading it started {tasks - 1} threads, which a fork would not have", flush=True)
         sys.exit(1)
