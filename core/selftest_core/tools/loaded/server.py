@@ -149,8 +149,8 @@ def load() -> Any:
         print(f"odd: it could not be loaded: {type(error).__name__}: {error}".replace("\n", " ")[:500], flush=True)
         sys.exit(1)
     with contextlib.suppress(Exception):
-        # mngr sorts each listing by an expression in CEL, whose library builds its parser at the first use and keeps it:
-        # two thirds of what a fork spends on a list of a few agents.
+        # mngr sorts each listing by an expression in CEL, whose library builds its parser at the first use and keeps
+        # it: two thirds of what a fork's own work on a list of a few agents costs.
         importlib.import_module("celpy").Environment()
     tasks = len(list(Path("/proc/self/task").iterdir()))
     if tasks > 1 or threading.active_count() > 1:
