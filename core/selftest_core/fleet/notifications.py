@@ -8,6 +8,7 @@ between are announced together after the minute, if they still need the user.
 from __future__ import annotations
 
 from dataclasses import field, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from selftest_core.fleet.attention import is_archived
@@ -80,7 +81,7 @@ def due(before: Announced, view: FleetView, now: float) -> tuple[Announced, tupl
     clusters: dict[str, list[Row]] = {}
     for row in view.rows:
         if row.key in before.open:
-            cluster = signature(before.needs[row.key]) or before.needs[row.key]
+            cluster = _cluster(before.needs[row.key])
             if cluster not in last:
                 clusters.setdefault(cluster, []).append(row)
     announced = {row.key for rows in clusters.values() for row in rows}
@@ -89,6 +90,12 @@ def due(before: Announced, view: FleetView, now: float) -> tuple[Announced, tupl
         for cluster, rows in clusters.items()
     )
     return replace(before, open=before.open - announced, last={**last, **dict.fromkeys(clusters, now)}), made
+
+
+@lru_cache(maxsize=1024)
+def _cluster(need: str) -> str:
+    """Return the signature of a need. Cached: what is held back is looked at again with each view, for a minute."""
+    return signature(need) or need
 
 
 def _need(row: Row, before: Announced) -> str:
