@@ -6,12 +6,14 @@ import contextlib
 import json
 import os
 import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from selftest_core.demo.private_world import PrivateWorld
 from selftest_core.errors import ToolFailedError
+from selftest_core.tools.loaded.loaded_mngr import LoadedMngr
 from selftest_core.tools.mngr import find_mngr
 from selftest_core.tools.process import run
 from simulated.fleet import fake_environ, lay_out
@@ -73,20 +75,23 @@ def a_world() -> Iterator[PrivateWorld]:
 
 @contextlib.contextmanager
 def real_fleet(size: int) -> Iterator[MeasuredFleet]:
-    """Agents made by the real mngr, in place: about a second each. Half of them are marked as working."""
-    with a_world() as world:
-        program, cwd = str(find_mngr(world.environ).path), world.root / "r"
+    """Agents made by the real mngr, loaded once, in place. Half of them are marked as working."""
+    with a_world() as world, contextlib.closing(LoadedMngr(find_mngr(world.environ), world.tools_environ)) as loaded:
+        cwd = world.root / "r"
 
         def create(number: int) -> None:
             name = f"st-7f-real-{number:03}"
+            with choosing:
+                program = loaded.path()
             argv = (
-                program, "create", name, "--type", "command", "--transfer", "none", "--no-connect", "--headless",
+                str(program), "create", name, "--type", "command", "--transfer", "none", "--no-connect", "--headless",
                 "--format", "json", "--", "sleep", "100000",
             )  # fmt: skip
             done = run(argv, timeout=_LONGEST_CREATE, cwd=cwd, env=world.tools_environ)
             if not done.ok:
                 raise ToolFailedError("mngr could not create an agent", done.stderr_end, argv=argv)
 
+        choosing = threading.Lock()
         create(0)  # alone: it writes the files that all agents share
         with ThreadPoolExecutor(_CREATES_AT_ONCE) as pool:
             for made, _ in enumerate(pool.map(create, range(1, size)), 2):

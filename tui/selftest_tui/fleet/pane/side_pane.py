@@ -60,6 +60,7 @@ class SidePane(TypingPane, can_focus=False):
         self._row: Row | None = None
         self._session: TmuxSession | None = None
         self._view: FleetView | None = None
+        self._shown_title = ""
         self._tab: Tab = "preview"
         self._tabs = TabBar({tab: tab for tab in TABS})
 
@@ -82,7 +83,10 @@ class SidePane(TypingPane, can_focus=False):
         self._row, self._session, self._view = row, session, view
         if not self.is_mounted:
             return
-        self.border_title = Content(self._title())
+        title = self._title()
+        if title != self._shown_title:  # setting it paints the whole pane again
+            self._shown_title = title
+            self.border_title = Content(title)
         pane = self._pane_of(row, session)
         self.stop_typing_elsewhere(pane)
         self.preview.show(pane, "" if pane else self._words(row))
