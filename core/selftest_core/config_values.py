@@ -50,6 +50,8 @@ _WANTED = {
 }
 _LISTS = frozenset({"paths", "words", "names", "prices", "keys"})
 _SWITCHES = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
+_MOST_PRICE = 1e6
+"""USD per million tokens: a larger price is a slip, and sums of it would not be finite."""
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -202,7 +204,7 @@ def _prices(key: Key, words: list[str], where: str) -> tuple[str, ...]:
         model, _, prices = word.rpartition("=")
         four = prices.split(",")
         try:
-            is_sound = bool(model) and len(four) == 4 and all(0 <= float(each) < math.inf for each in four)
+            is_sound = bool(model) and len(four) == 4 and all(0 <= float(each) <= _MOST_PRICE for each in four)
         except ValueError:
             is_sound = False
         if not is_sound:

@@ -77,6 +77,7 @@ async def diagnose(
         _modal(environ),
         *(_single(_agent_type(name, environ, cwd, timeout)) for name in TYPES),
         _single(_configuration(environ, cwd)),
+        _single(_prices()),
         _single(_state_folder_check(environ)),
         _single(_terminal(environ)),
     )
@@ -347,6 +348,18 @@ async def _configuration(environ: Mapping[str, str], cwd: Path) -> Check:
     except SelftestError as error:
         return _of_error("settings", error)
     return Check("settings", "ok", "all known and valid")
+
+
+async def _prices() -> Check:
+    import asyncio
+
+    from selftest_core.usage.prices import price_table_problem
+
+    problem = await asyncio.to_thread(price_table_problem)
+    if problem:
+        text = f"genai-prices cannot be used, so tokens have no dollars: {problem}"
+        return Check("prices", "warning", text, "Install selftest-tui anew, or set `prices`.")
+    return Check("prices", "ok", "those of genai-prices as installed, and your own (setting prices)")
 
 
 async def _state_folder_check(environ: Mapping[str, str]) -> Check:

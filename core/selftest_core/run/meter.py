@@ -40,6 +40,11 @@ class RunMeter:
         self._meters: dict[str, AgentMeter] = {}
         self._gate = threading.Lock()
 
+    @property
+    def problem(self) -> str:
+        """Why the package's prices cannot be used; empty as long as they can be."""
+        return self._prices.problem
+
     async def read(self, members: Iterable[Member], folder: RunFolder) -> None:
         """Update the usage of these agents."""
         await asyncio.to_thread(self._read, tuple((member.agent_id, folder.attempt(member)) for member in members))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -47,6 +48,14 @@ async def test_a_whole_world_is_found_well(world: World) -> None:
     assert found["tmux servers"].text == "mngr's own answers"
     assert found["agents"].text == f"1 in {world.host_dir}"
     assert "16 million colours" in found["terminal"].text
+    assert found["prices"].status == "ok"
+
+
+async def test_a_broken_price_table_is_a_warning(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "genai_prices", None)
+    found = (await checks(world.environment, world.root))["prices"]
+    assert found.status == "warning"
+    assert found.text.startswith("genai-prices cannot be used, so tokens have no dollars: ModuleNotFoundError")
 
 
 async def test_without_any_program_each_one_is_named(world: World, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from selftest_core.conversation.common_transcript import Step, Tokens
-from selftest_core.usage.prices import ModelPrice, Prices
+from selftest_core.usage.prices import ModelPrice, Prices, price_table_problem
 from selftest_core.usage.tokens import Answer, Label, Priced, ProgramTotals, Usage, total_of, usage_of, with_answers
 
 if TYPE_CHECKING:
@@ -143,6 +144,45 @@ def test_the_largest_counts_are_priced() -> None:
     priced = Prices().of("claude-opus-5-5", most)
     assert priced is not None
     assert 0 < priced.usd < 1e9
+
+
+def of_a_broken_package(*_: object) -> object:
+    raise RuntimeError("providers: 7 validation errors\nfor models")
+
+
+@pytest.mark.parametrize(
+    ("package", "problem"),
+    [
+        (None, "ModuleNotFoundError: import of genai_prices halted; None in sys.modules"),
+        (SimpleNamespace(), "ImportError: cannot import name 'Usage' from '<unknown module name>' (unknown location)"),
+        (SimpleNamespace(Usage=dict, calc_price=of_a_broken_package), "RuntimeError: providers: 7 validation errors"),
+        (
+            SimpleNamespace(Usage=dict, calc_price=lambda *_: SimpleNamespace(total_price=float("nan"))),
+            "its price of claude-opus-5-5 is nan",
+        ),
+        (
+            SimpleNamespace(Usage=dict, calc_price=lambda *_: SimpleNamespace(total_price=-2.0)),
+            "its price of claude-opus-5-5 is -2",
+        ),
+    ],
+)
+def test_a_broken_price_table_costs_the_dollars_alone_and_says_why(
+    package: object, problem: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "genai_prices", package)
+    prices = Prices([ModelPrice("own", 1, 0, 0, 2)])
+    used = usage_of(answers(("claude-opus-5-5", Tokens(10, 0, 0, 5))), prices.of)
+    assert used == Usage(10, 0, 0, 5, None, Label.METERED, "claude-opus-5-5")
+    assert prices.problem.startswith(problem)
+    assert "\n" not in prices.problem
+    priced = prices.of("own", Tokens(1_000_000, 0, 0, 0))
+    assert priced is not None
+    assert priced.usd == 1.0
+    assert price_table_problem() != ""
+
+
+def test_a_sound_price_table_is_no_problem() -> None:
+    assert price_table_problem() == ""
 
 
 def test_prices_are_not_loaded_before_they_are_needed() -> None:

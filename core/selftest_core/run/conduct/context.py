@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from selftest_core.usage.tokens import Usage
 
 METERING = "metering agents"
+PRICING = "pricing tokens"
+PRICES_HINT = "install selftest-tui anew, or set `prices`"
 _UNSEEN = Seen(Life.UNSEEN)
 LONGEST_TEXT = 4000
 """Characters of one text in the journal."""
@@ -137,6 +139,7 @@ class Context:
     changed_at: dict[str, float] = field(default_factory=dict)
     run: Run = field(init=False)
     others_today: DaySpent | None = None
+    _has_told_of_prices: bool = False
     _paused_until: dict[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -187,8 +190,17 @@ class Context:
             return
         try:
             await self.meter.read(members, self.folder)
+            self._note_broken_prices()
         except Exception as error:
             self.tasks.report(error, METERING)
+
+    def _note_broken_prices(self) -> None:
+        """Write once that agents are metered without dollars, since a budget in dollars would wait for them in vain."""
+        problem = "" if self.meter is None else self.meter.problem
+        if problem and not self._has_told_of_prices:
+            self._has_told_of_prices = True
+            says = f"the price table of genai-prices cannot be used, so tokens have no dollars: {problem}"
+            self.note(Event.ERROR, step=PRICING, test="", says=shorten(f"{says} ({PRICES_HINT})"))
 
     async def look_at(self, member: Member) -> Seen:
         """Observe one agent now; UNSEEN if that fails. An unexpected error is reported."""

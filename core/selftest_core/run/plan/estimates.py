@@ -32,6 +32,7 @@ FIRST_GUESS = 600.0
 """Seconds of an agent if nothing was measured: the order of magnitude only."""
 _MOST_RUNS = 10
 """Earlier runs that are read for an estimate."""
+_DAY = 86_400.0
 _LEAST_LAUNCHES = 3
 """Launches of a run from which the time between launches is measured."""
 MAKING_COMMAND = 1.0
@@ -265,6 +266,8 @@ def typical(repository: Path, plan: RunPlan) -> Typical | None:
         folder = RunFolder(path.parent)
         with suppress(SelftestError, OSError):
             run = folder.read()
+            if run.plan.created_at > plan.created_at + _DAY:
+                continue  # a clock that jumped would make it the newest run for years
             is_alike = (run.plan.agent_type, run.plan.agent_command, run.plan.provider, run.plan.role) == (
                 plan.agent_type, plan.agent_command, plan.provider, plan.role,
             )  # fmt: skip

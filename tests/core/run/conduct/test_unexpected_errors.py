@@ -209,3 +209,24 @@ def test_an_agent_whose_launch_went_wrong_is_stopped_before_its_test_ends(tmp_pa
     assert rehearsal.conduct() == "done"
     assert_over(rehearsal)
     assert not rehearsal.world.live(rehearsal.passed)
+
+
+class WithoutPrices(RunMeter):
+    """A meter whose price table is broken."""
+
+    problem = "RuntimeError: providers: 7 validation errors"
+
+    async def read(self, members: Iterable[Member], folder: RunFolder) -> None:
+        pass
+
+
+def test_a_broken_price_table_is_told_once_and_costs_no_test(tmp_path: Path) -> None:
+    rehearsal = a_rehearsal(tmp_path, [Role.SUCCEEDS] * 3)
+    rehearsal.meter = WithoutPrices({"HOME": str(tmp_path)})
+    assert rehearsal.conduct() == "done"
+    assert set(rehearsal.outcomes().values()) == {"succeeded"}
+    (told,) = [entry for entry in rehearsal.ledger.entries if entry.event == Event.ERROR]
+    assert told.fields["says"] == (
+        "the price table of genai-prices cannot be used, so tokens have no dollars: RuntimeError: providers: "
+        "7 validation errors (install selftest-tui anew, or set `prices`)"
+    )
