@@ -29,8 +29,6 @@ from selftest_core.integrate.task import (
     unsuited_reason,
 )
 from selftest_core.review.candidate_branch import Status
-from selftest_core.run.plan.plan import TaskFile
-from selftest_core.run.plan.tasks import Task, prepare_tasks, task_id
 from selftest_core.verify.on_arrival import isolation_of_claims
 
 if TYPE_CHECKING:
@@ -149,6 +147,10 @@ async def prepare_integration(
 
     Raises what `prepare_tasks` does, and RefusedError where the setting requires an isolation that does not work.
     """
+    # The screen of a review imports this module, and few reviews start a run.
+    from selftest_core.run.plan.plan import TaskFile
+    from selftest_core.run.plan.tasks import Task, prepare_tasks, task_id
+
     isolation = await asyncio.to_thread(isolation_of_claims, config, environ)
     tasks = [
         Task(task_id(one.id), brief_of(one), tuple(TaskFile(name, text) for name, text in files_of(one).items()))
@@ -162,6 +164,8 @@ async def prepare_integration(
 
 def tasks_of(plan: RunPlan, conflicts: Conflicts) -> dict[str, tuple[str, ...]]:
     """The ids of the changes that each agent of a plan resolves, by its name."""
+    from selftest_core.run.plan.tasks import task_id  # as above
+
     by_id = {task_id(one.id): oids_of(one) for one in conflicts.tasks}
     return {test.agent_name: by_id[test.node_id] for test in plan.tests}
 

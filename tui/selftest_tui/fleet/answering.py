@@ -14,7 +14,6 @@ from selftest_core.frozen import dataclass
 from selftest_core.run.answer.answer import clean_answer
 from selftest_core.run.answer.answering import answer_disabled_reason, answer_requests, question_key, question_of
 from selftest_core.run.cluster_view import message_targets
-from selftest_core.run.conduct.conductor_session import start_conductor
 from selftest_core.run.events import Phase
 from selftest_core.run.log_lines import plain
 from selftest_core.run.store import RequestKind, RunFolder, RunRequest, find_run
@@ -114,5 +113,7 @@ def leave_answers(ended: Sequence[EndedTests], text: str, environ: Mapping[str, 
             title = "The answer could not be left for the conductor"
             raise RefusedError(title, str(error), f"Its place is {one.folder.path}.") from error
         if not is_live:
+            from selftest_core.run.conduct.conductor_session import start_conductor  # few answers start one
+
             with contextlib.suppress(RefusedError):  # another reviewer has just started it
                 start_conductor(one.folder, environ, program=_CONDUCTOR)

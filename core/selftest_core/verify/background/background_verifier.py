@@ -30,7 +30,6 @@ from selftest_core.review.candidate_branch import Decision, Status
 from selftest_core.verify.background.at_once import tests_at_once
 from selftest_core.verify.background.first_verdicts import FirstVerdicts
 from selftest_core.verify.background.note import Started, forget_start, read_start, write_start
-from selftest_core.verify.review_verifier import ReviewVerifier
 from selftest_core.verify.verifier import StoppedError
 
 if TYPE_CHECKING:
@@ -43,6 +42,7 @@ if TYPE_CHECKING:
     from selftest_core.review.changes.collect_changes import Branch
     from selftest_core.review.engine import Engine
     from selftest_core.review.evidence import Evidence
+    from selftest_core.verify.review_verifier import ReviewVerifier
     from selftest_core.verify.sandbox import Isolation
     from selftest_core.verify.verdicts import Execution
     from selftest_core.verify.verification import ItemVerdict, Verification
@@ -344,6 +344,8 @@ class BackgroundVerifier:
 
     def _opened(self) -> ReviewVerifier:
         if self._verifier is None:
+            from selftest_core.verify.review_verifier import ReviewVerifier  # opening a review needs none of it
+
             engine = self._resources.enter_context(self._open_engine())
             self._verifier = self._resources.enter_context(
                 ReviewVerifier.open(engine, self._top, self._home, self._config, self._environ)
