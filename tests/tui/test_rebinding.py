@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,6 +17,7 @@ from selftest_tui.shared.dialogs.dialogs import Question
 from selftest_tui.shared.dialogs.help import Page
 from selftest_tui.shared.keys import APP
 from tui.driving import driven
+from worlds import ROOT
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -125,6 +127,33 @@ def test_every_free_action_of_every_screen_takes_another_key(tmp_path: Path) -> 
                 chosen = chosen_keys(load_config(tmp_path, {}, {f"keys.{name}": "f24"}))
                 assert not chosen.wrong
                 assert chosen.rows[table.name][key.action].shows == "F24"
+
+
+async def test_a_sentence_names_the_key_of_now(tmp_path: Path) -> None:
+    config = settings(tmp_path, '[keys.fleet]\nfilter = "f"\nfleet = "^n"\nback = "X"\n[keys]\nleave = "f10"\n')
+    assert "no action fleet on the screen fleet" in chosen_keys(config).wrong[0]
+    config = settings(tmp_path, '[keys.fleet]\nback = "X"\n[keys]\nleave = "f10"\n')
+    async with driven(scenes.few().view, config=config) as one:
+        await one.press("slash", *"nothing-has-this-name", "enter")
+        assert "X clears the filter" in "\n".join(one.lines)
+        await one.press("s", "ctrl+q")
+        assert "No agent is shown: X clears the filter." in one.toasts
+        assert "F10 quits" in one.toasts
+        await one.press("X")
+        assert one.table.arranged.shown == 12
+
+
+def test_sentences_name_keys_of_the_tables() -> None:
+    known = {f"{table.name}.{key.action}": key for table in TABLES for key in table.rows}
+    known |= {f"app.{key.action}": key for key in APP}
+    named = [
+        (place, key)
+        for path in (ROOT / "tui").rglob("*.py")
+        for place, key in re.findall(r"\bshown\('([a-z.0-9_]+)', '([^']+)'\)", path.read_text(encoding="utf-8"))
+    ]
+    assert len(named) > 50
+    for place, key in named:
+        assert known[place].shows.split()[0] == key, place
 
 
 @pytest.mark.parametrize(

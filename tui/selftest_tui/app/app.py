@@ -12,6 +12,7 @@ from selftest_tui.app.keyed_app import KeyedApp
 from selftest_tui.fleet.screen import FleetScreen
 from selftest_tui.shared import problems
 from selftest_tui.shared.keyed import KeyedScreen
+from selftest_tui.shared.keys import shown
 from selftest_tui.shared.notices import Notices
 
 if TYPE_CHECKING:
@@ -222,7 +223,10 @@ class FleetApp(KeyedApp):
         if self._start is not None:
             self.show_run(event.folder)
         else:
-            self.main_screen.say("Its agents come and go here; w shows the run.", f"Run {event.folder.run} has begun")
+            self.main_screen.say(
+                f"Its agents come and go here; {shown('fleet.run', 'w')} shows the run.",
+                f"Run {event.folder.run} has begun",
+            )
 
     def on_start_screen_refused(self, event: StartScreen.Refused) -> None:
         """Leave the question before a run: return to the screen that asked, else leave the program."""

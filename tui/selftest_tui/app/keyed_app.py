@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from selftest_tui.app.colours import ColouredApp
 from selftest_tui.shared import problems
-from selftest_tui.shared.keys import APP, BY_APP_ACTION, bindings_of, choose_keys
+from selftest_tui.shared.keys import APP, BY_APP_ACTION, bindings_of, choose_keys, shown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -79,7 +79,9 @@ class KeyedApp(ColouredApp):
         elif action == "theme":
             self.action_change_theme()
         elif action == "no_quit":
-            main.toast(problems.refusal("ctrl+q", f"It {BY_APP_ACTION['no_quit'].help}. q quits."))
+            main.toast(
+                problems.refusal("ctrl+q", f"It {BY_APP_ACTION['no_quit'].help}. {shown('app.leave', 'q')} quits.")
+            )
         if BY_APP_ACTION[action].opens and self.screen is not top:
             self.hold_keys(top, None, top.focused)
 

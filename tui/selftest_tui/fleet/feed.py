@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from selftest_core.errors import SelftestError
 from selftest_tui.fleet.messages import FleetSeen, PlaceFound, WatchEnded
+from selftest_tui.shared.keys import shown
 from selftest_tui.shared.present import ENDED
 
 if TYPE_CHECKING:
@@ -102,7 +103,13 @@ class Feed:
         except Exception as error:
             detail = "".join(traceback.format_exception(error))
             title = f"The watch over the fleet broke: {error}"
-            self._post(WatchEnded(SelftestError(title, detail, "What is shown is old now: quit (q) and start again.")))
+            self._post(
+                WatchEnded(
+                    SelftestError(
+                        title, detail, f"What is shown is old now: quit ({shown('app.leave', 'q')}) and start again."
+                    )
+                )
+            )
 
 
 type OutcomesOf = Callable[[frozenset[str]], Mapping[str, str]]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from selftest_core.agents import State
 from selftest_core.frozen import dataclass
 from selftest_tui.shared import present
-from selftest_tui.shared.keys import SCROLLBACK, SPLIT, Key, KeyTable, Topic, Where
+from selftest_tui.shared.keys import SCROLLBACK, SPLIT, Key, KeyTable, Topic, Where, shown
 
 if TYPE_CHECKING:
     from selftest_core.fleet.observations import TmuxSession
@@ -43,9 +43,9 @@ def mark_disabled_reason(now: Situation) -> str | None:
     if now.shown or now.session is not None:
         return None
     if now.hidden and not now.is_filtered:
-        return "All agents are of runs that ended more than a day ago: ^e shows them."
+        return f"All agents are of runs that ended more than a day ago: {shown('fleet.hide_old', '^e')} shows them."
     if now.agents:
-        return "No agent is shown: escape clears the filter."
+        return f"No agent is shown: {shown('fleet.back', 'esc')} clears the filter."
     return "There is no agent yet."
 
 
@@ -54,7 +54,10 @@ def agent_disabled_reason(now: Situation) -> str | None:
     if now.row is not None:
         return None
     if now.session is not None:
-        return "This is a tmux session of your own, no agent: only attach (⏎) and preview (p) work on it."
+        return (
+            "This is a tmux session of your own, no agent: only attach "
+            f"({shown('fleet.attach', '⏎')}) and preview ({shown('fleet.preview', 'p')}) work on it."
+        )
     return mark_disabled_reason(now) or "The cursor is on a group: move to an agent."
 
 
@@ -71,7 +74,7 @@ def attach_disabled_reason(now: Situation) -> str | None:
         return agent_disabled_reason(now)
     if now.row.agent.host.is_local and now.row.session is None:
         name, state = present.clean(now.row.agent.name), present.WORDS[now.row.category]
-        return f"{name} has no tmux session to attach to (it is {state}): S starts it."
+        return f"{name} has no tmux session to attach to (it is {state}): {shown('fleet.start', 'S')} starts it."
     return None
 
 
@@ -82,8 +85,13 @@ def type_disabled_reason(now: Situation) -> str | None:
     if now.row is None:
         return agent_disabled_reason(now)
     if not now.row.agent.host.is_local:
-        return "It runs on another machine, whose tmux is out of reach: attach (⏎) or send a message (m)."
-    return f"{present.clean(now.row.agent.name)} has no tmux session to type into: S starts it."
+        return (
+            "It runs on another machine, whose tmux is out of reach: attach "
+            f"({shown('fleet.attach', '⏎')}) or send a message ({shown('fleet.message', 'm')})."
+        )
+    return (
+        f"{present.clean(now.row.agent.name)} has no tmux session to type into: {shown('fleet.start', 'S')} starts it."
+    )
 
 
 def type_many_disabled_reason(now: Situation) -> str | None:

@@ -26,7 +26,7 @@ from selftest_tui.fleet.pane.side_pane import SidePane
 from selftest_tui.fleet.pane.typist import TYPING
 from selftest_tui.fleet.status_bar import StatusBar
 from selftest_tui.shared import present, problems
-from selftest_tui.shared.keys import Where
+from selftest_tui.shared.keys import Where, shown
 from selftest_tui.shared.widgets.banner import Banner
 from selftest_tui.shared.widgets.key_bar import KeyBar
 from selftest_tui.shared.widgets.prompt import Prompt
@@ -240,7 +240,11 @@ class FleetScreen(FleetActions):
         self._show_keys()
 
     def _show_keys(self) -> None:
-        mode = "RANGE  move to mark · V ends it · esc ends it too" if self.table.in_range else ""
+        mode = (
+            f"RANGE  move to mark · {shown('fleet.mark_range', 'V')} ends it · {shown('fleet.back', 'esc')} ends it too"
+            if self.table.in_range
+            else ""
+        )
         if self.pane.is_typing:
             mode = TYPING
         self._keys.show(self.situation(), mode)

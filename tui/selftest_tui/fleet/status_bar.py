@@ -12,6 +12,7 @@ from rich.cells import cell_len
 from selftest_core.fleet.view import Category, FleetView
 from selftest_core.usage.tokens import total_of
 from selftest_tui.shared import present
+from selftest_tui.shared.keys import shown
 from selftest_tui.shared.widgets.pieces import PiecesWidget, width_of
 
 if TYPE_CHECKING:
@@ -85,11 +86,11 @@ class StatusBar(PiecesWidget):
         place_room = room - cell_len(" selftest ") - told - 1
         if place_room >= 4:
             place = present.clean(self.place)
-            shown = place if cell_len(place) <= place_room else present.fit(place, place_room)
-            head.append((f" {shown}", ""))
+            words = place if cell_len(place) <= place_room else present.fit(place, place_room)
+            head.append((f" {words}", ""))
         if news and width_of(head) + cell_len(news) + 2 <= room:
             head.append((f"  {news}", "italic $foreground-muted"))
-        hidden = f"{self._hidden} of old runs hidden (^e)" if self._hidden else ""
+        hidden = f"{self._hidden} of old runs hidden ({shown('fleet.hide_old', '^e')})" if self._hidden else ""
         if hidden and width_of(head) + cell_len(hidden) + 2 > room:
             hidden = f"{self._hidden} hidden"
         if hidden and width_of(head) + cell_len(hidden) + 2 <= room:

@@ -6,7 +6,7 @@ The keys are those of asciinema's player, mpv and less.
 from __future__ import annotations
 
 from selftest_core.frozen import dataclass
-from selftest_tui.shared.keys import APP, PROBLEMS, Key, KeyTable, Topic, Where
+from selftest_tui.shared.keys import APP, PROBLEMS, Key, KeyTable, Topic, Where, shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ def marker_disabled_reason(now: ReplaySituation) -> str | None:
 def match_disabled_reason(now: ReplaySituation) -> str | None:
     """There must be a match."""
     if not now.is_searched:
-        return recording_disabled_reason(now) or "There is no search: / begins one."
+        return recording_disabled_reason(now) or f"There is no search: {shown('replay.search', '/')} begins one."
     return None if now.hits else "No match so far."
 
 

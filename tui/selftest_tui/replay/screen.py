@@ -21,7 +21,7 @@ from selftest_tui.replay.seek_bar import HERE, HIT, MARK
 from selftest_tui.shared import present
 from selftest_tui.shared.dialogs.help import problems_page
 from selftest_tui.shared.keyed import KeyedScreen
-from selftest_tui.shared.keys import Where
+from selftest_tui.shared.keys import Where, shown
 from selftest_tui.shared.widgets.key_bar import KeyBar
 from selftest_tui.shared.widgets.prompt import Prompt
 
@@ -153,7 +153,7 @@ class ReplayScreen(KeyedScreen):
         words = []
         problems = len(timeline.recording.problems) + timeline.recording.unlisted_problems
         if problems:
-            words.append(f"{present.plural(problems, 'line')} skipped or repaired (e)")
+            words.append(f"{present.plural(problems, 'line')} skipped or repaired ({shown('replay.problems', 'e')})")
         if player.searching.needle:
             words.append(self._search_words())
         if player.head.skips_idle:
@@ -312,11 +312,15 @@ class ReplayScreen(KeyedScreen):
 
     def do_next_hit(self) -> None:
         if not self.player.to_hit(1):
-            raise RefusedError("This is the last match", "", "N goes to the previous match.")
+            raise RefusedError(
+                "This is the last match", "", f"{shown('replay.previous_hit', 'N')} goes to the previous match."
+            )
 
     def do_previous_hit(self) -> None:
         if not self.player.to_hit(-1):
-            raise RefusedError("This is the first match", "", "n goes to the next match.")
+            raise RefusedError(
+                "This is the first match", "", f"{shown('replay.next_hit', 'n')} goes to the next match."
+            )
 
     def do_live(self) -> None:
         self.player.go_live()

@@ -33,6 +33,7 @@ from selftest_tui.shared.dialogs.composer import Composer
 from selftest_tui.shared.dialogs.dialogs import Question
 from selftest_tui.shared.dialogs.editing import editor_of, plan_edit
 from selftest_tui.shared.dialogs.options import Options, Way
+from selftest_tui.shared.keys import shown
 from selftest_tui.shared.reports import show_page
 
 if TYPE_CHECKING:
@@ -213,7 +214,9 @@ class ReviewActions(ReviewVerifying):
             self.fold(line, False)
             self.table.go_to_key(left[0].key)
             changes = "1 change weakens a test" if len(left) == 1 else f"{len(left)} changes weaken a test"
-            self.say(f"{changes}, and stays as it was. Look at the lines; y keeps it.", "Not kept")
+            self.say(
+                f"{changes}, and stays as it was. Look at the lines; {shown('review.keep', 'y')} keeps it.", "Not kept"
+            )
         await self._decide([row for row in rows if not row.weakens], Decision.KEEP)
 
     def _go_on(self) -> None:
@@ -311,7 +314,7 @@ class ReviewActions(ReviewVerifying):
             return
         rows = named[chosen]
         lines = [_listed(row) for row in rows]
-        says = "z undoes it in one step."
+        says = f"{shown('review.undo', 'z')} undoes it in one step."
         weaker = sum(row.weakens for row in rows)
         if decision is Decision.KEEP and weaker:
             says = f"{weaker} of them {'weakens' if weaker == 1 else 'weaken'} a test ({review_words.WEAKENS}). {says}"
@@ -329,7 +332,7 @@ class ReviewActions(ReviewVerifying):
         """Choose the marked text of the row; the cursor stays on the row."""
         marked = self.pane.alternatives.marked
         await self.act(lambda session: session.choose(marked), says="choosing a text")
-        self.say("It is applied instead; z undoes it.", "Chosen")
+        self.say(f"It is applied instead; {shown('review.undo', 'z')} undoes it.", "Chosen")
 
     async def do_apart(self) -> None:
         """Set the marked text apart, as a row of its own; or put a change back into its row."""
@@ -340,10 +343,14 @@ class ReviewActions(ReviewVerifying):
             # The one that arrived first takes the key of the row along.
             stays = row.oid if marked != row.oid else row.others[0].oid
             self.table.go_to_key(state.reviewed.row_of[stays].id)
-            self.say("It has a row of its own now; $ on that row puts it back, z undoes it.", "Set apart")
+            self.say(
+                f"It has a row of its own now; {shown('review.apart', '$')} on "
+                f"that row puts it back, {shown('review.undo', 'z')} undoes it.",
+                "Set apart",
+            )
         else:
             await self.act(lambda session: session.rejoin(row.oid), says="putting a text back")
-            self.say("It is one of the texts of its row again; z undoes it.", "Put back")
+            self.say(f"It is one of the texts of its row again; {shown('review.undo', 'z')} undoes it.", "Put back")
 
     async def do_undo(self) -> None:
         """Undo the last action."""
@@ -412,7 +419,10 @@ class ReviewActions(ReviewVerifying):
         now = self._state
         void = sum(one.status is Status.VOID for one in now.reviewed.line.items)
         where = f"{present.clean(ref)}, {ahead} further" if ref else "the review's own base"
-        self.say(f"Onto {where}. {now.held} in conflict, {void} no longer needed. z undoes it.", "Rebased")
+        self.say(
+            f"Onto {where}. {now.held} in conflict, {void} no longer needed. {shown('review.undo', 'z')} undoes it.",
+            "Rebased",
+        )
 
     def do_copy(self) -> None:
         """Copy the id of the change's commit."""
@@ -431,7 +441,7 @@ class ReviewActions(ReviewVerifying):
             self.edit_files(paths, "Nothing was resolved")
             resolution = await asyncio.to_thread(read_copies, files, paths)
         await self.act(lambda session: session.resolve(row.oid, resolution), says="applying the resolution")
-        self.say("It is remembered, also for the next run. z undoes it.", "Resolved")
+        self.say(f"It is remembered, also for the next run. {shown('review.undo', 'z')} undoes it.", "Resolved")
 
     def edit_files(self, paths: Sequence[Path], otherwise: str) -> None:
         """Open files in the user's editor, one after the other. Raises RefusedError, `otherwise`, where it fails."""
@@ -539,7 +549,8 @@ class ReviewActions(ReviewVerifying):
         checked = await asyncio.to_thread(_check_published, now.home, published[0].tip, self.fleet.environ)
         open_still += f" Its tutorial: {checked}." if checked else ""
         self.say(
-            f"{published[0].ref} is at {published[0].tip[:12]}.{open_still} O shows the text of the pull request.",
+            f"{published[0].ref} is at {published[0].tip[:12]}.{open_still} "
+            f"{shown('review.pull_request', 'O')} shows the text of the pull request.",
             f"Published {present.plural(len(kept), 'change')}",
         )
 
@@ -550,7 +561,11 @@ class ReviewActions(ReviewVerifying):
         state, verified = self._state, self.verified_tests()
         request = await self.ask(lambda session: session.pull_request(verified), "writing the text")
         is_published = state.published is not None and state.published.is_current
-        why_not = "" if is_published else "Publish first (P): gh opens a pull request of a branch that is there."
+        why_not = (
+            ""
+            if is_published
+            else f"Publish first ({shown('review.publish', 'P')}): gh opens a pull request of a branch that is there."
+        )
         page = PullRequestPage(request.title, request.body, why_not)
         if await self.app.push_screen_wait(page) is True:
             said = await self.ask(lambda session: session.open_pull_request(verified), "gh opens the pull request")

@@ -14,6 +14,7 @@ from selftest_core.verify.background.background_verifier import Phase
 from selftest_core.verify.verification import Verified
 from selftest_tui.review import words as review_words
 from selftest_tui.shared import present
+from selftest_tui.shared.keys import shown
 from selftest_tui.shared.widgets.pieces import PiecesWidget, width_of
 
 if TYPE_CHECKING:
@@ -66,9 +67,9 @@ def verifying_words(verification: VerificationState | None) -> str:
         case Phase.WAITING:
             return "verifies soon"
         case Phase.PAUSED:
-            return "verification paused (H)"
+            return f"verification paused ({shown('review.pause', 'H')})"
         case Phase.FAILED:
-            return "verification failed (e)"
+            return f"verification failed ({shown('review.problems', 'e')})"
         case Phase.RUNNING:
             what = "verifying what is kept" if verification.is_of_kept else "verifying"
             if not verification.known:
@@ -166,8 +167,8 @@ def _publishing(state: ReviewState, verification: VerificationState | None) -> l
         return [(f"{mark} published as {name}{'' if is_green else f', {said}'} ", style)]
     behind = "; the published branch is out of date" if state.published is not None else ""
     if is_green:
-        return [(f"{mark} safe to publish (P){behind} ", style)]
-    return [(f"{mark} {said}: P asks first{behind} ", style)]
+        return [(f"{mark} safe to publish ({shown('review.publish', 'P')}){behind} ", style)]
+    return [(f"{mark} {said}: {shown('review.publish', 'P')} asks first{behind} ", style)]
 
 
 def _verdicts(laid: list[str], verification: VerificationState | None) -> list[Piece]:

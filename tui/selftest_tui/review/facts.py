@@ -14,6 +14,7 @@ from selftest_core.review.candidate_branch import Decision, Status
 from selftest_tui.review import words as review_words
 from selftest_tui.review.lines import subject_of
 from selftest_tui.shared import present
+from selftest_tui.shared.keys import shown
 from selftest_tui.shared.widgets.screen_text import block
 
 if TYPE_CHECKING:
@@ -171,7 +172,8 @@ def group_members(group: ReviewGroup) -> Content:
     pieces += [
         "\n",
         (
-            "y, x and u decide on all of them, but y keeps none that weakens a test; move to one to decide on it.",
+            f"{shown('review.keep', 'y')}, x and u decide on all of them, but "
+            "y keeps none that weakens a test; move to one to decide on it.",
             MUTED,
         ),
     ]
@@ -206,7 +208,10 @@ def evidence(row: ReviewRow, told: Mapping[str, Evidence], note: str, moment: Mo
             if path is not None:
                 pieces += [(f"{label}  ", MUTED), f"{present.clean(str(path))}\n"]
         for path in one.recordings:
-            pieces += [("recording (r plays it)  ", MUTED), f"{present.clean(str(path))}\n"]
+            pieces += [
+                (f"recording ({shown('review.replay', 'r')} plays it)  ", MUTED),
+                f"{present.clean(str(path))}\n",
+            ]
         if one.said:
             pieces += [("the end of its conversation\n", MUTED), block(one.said.strip()), "\n"]
     if not found:
@@ -232,7 +237,13 @@ def _around(pieces: Pieces, moment: Moment) -> None:
     if not (words.before or words.call or words.after):
         pieces.append(("No conversation of it was kept.\n", MUTED))
     if moment.time is not None and moment.recording is not None:
-        pieces.append((f"r plays {present.clean(moment.recording.name)} at {present.duration(moment.time)}\n", MUTED))
+        pieces.append(
+            (
+                f"{shown('review.replay', 'r')} plays {present.clean(moment.recording.name)} "
+                f"at {present.duration(moment.time)}\n",
+                MUTED,
+            )
+        )
     else:
         pieces.append(("Nothing was recorded at that moment.\n", MUTED))
 
@@ -264,7 +275,13 @@ def needs(row: ReviewRow, state: ReviewState, rows: Mapping[str, ReviewRow], con
             pieces.append(f"{present.clean(conflict.path)}\n")
             pieces += [(f"  {present.clean(words)}\n", MUTED) for words in conflict.messages]
         _integration(pieces, state, row)
-        pieces += [("E resolves it in your editor; A asks an agent; ^j ^k change the order; x reverts it.\n", MUTED)]
+        pieces += [
+            (
+                f"{shown('review.edit', 'E')} resolves it in your editor; {shown('review.integrate', 'A')} "
+                f"asks an agent; ^j ^k change the order; {shown('review.revert', 'x')} reverts it.\n",
+                MUTED,
+            )
+        ]
         if conflicts is None:
             pieces += [("\nReading both sides …", MUTED)]
         else:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from selftest_core.frozen import dataclass
 from selftest_core.review.candidate_branch import Decision, Status
 from selftest_core.verify.background.background_verifier import Phase
-from selftest_tui.shared.keys import SPLIT, Key, KeyTable, Topic, Where
+from selftest_tui.shared.keys import SPLIT, Key, KeyTable, Topic, Where, shown
 
 if TYPE_CHECKING:
     from selftest_tui.review.lines import ReviewRow
@@ -65,7 +65,11 @@ def change_disabled_reason(now: ReviewSituation) -> str | None:
     """The cursor must be on one change."""
     if now.row is not None:
         return None
-    return _none_shown(now) or "The cursor is on a group: → opens it, and one of its changes can be chosen."
+    return (
+        _none_shown(now)
+        or f"The cursor is on a group: {shown('review.open_group', '→')} "
+        "opens it, and one of its changes can be chosen."
+    )
 
 
 def targets_disabled_reason(now: ReviewSituation) -> str | None:
@@ -78,12 +82,18 @@ def _none_shown(now: ReviewSituation) -> str | None:
         return "The review is still being opened."
     if now.shown:
         return None
-    return "No change is shown: esc clears the filter." if now.changes else "This review has no change."
+    return (
+        f"No change is shown: {shown('review.back', 'esc')} clears the filter."
+        if now.changes
+        else "This review has no change."
+    )
 
 
 def keep_disabled_reason(now: ReviewSituation) -> str | None:
     """At least one decision must change. A group does not keep what weakens a test."""
-    why = targets_disabled_reason(now) or _is_so(now, Decision.KEEP, "kept already: u makes it undecided again")
+    why = targets_disabled_reason(now) or _is_so(
+        now, Decision.KEEP, f"kept already: {shown('review.undecide', 'u')} makes it undecided again"
+    )
     if why is not None or not now.on_group:
         return why
     left = [row for row in now.targets if row.decision is not Decision.KEEP]
@@ -94,7 +104,9 @@ def keep_disabled_reason(now: ReviewSituation) -> str | None:
 
 def revert_disabled_reason(now: ReviewSituation) -> str | None:
     """At least one decision must change."""
-    return targets_disabled_reason(now) or _is_so(now, Decision.REVERT, "reverted already: u makes it undecided again")
+    return targets_disabled_reason(now) or _is_so(
+        now, Decision.REVERT, f"reverted already: {shown('review.undecide', 'u')} makes it undecided again"
+    )
 
 
 def undecide_disabled_reason(now: ReviewSituation) -> str | None:
@@ -113,7 +125,11 @@ def choose_disabled_reason(now: ReviewSituation) -> str | None:
     why = _texts_disabled_reason(now)
     if why is not None or now.row is None:
         return why
-    return "It is the chosen one already: n marks another." if now.marked_text == now.row.oid else None
+    return (
+        f"It is the chosen one already: {shown('review.next_hit', 'n')} marks another."
+        if now.marked_text == now.row.oid
+        else None
+    )
 
 
 def apart_disabled_reason(now: ReviewSituation) -> str | None:
@@ -156,7 +172,7 @@ def move_disabled_reason(now: ReviewSituation) -> str | None:
     if why is not None or now.row is None:
         return why
     if now.is_filtered:
-        return "A filter hides some commits: esc clears it."
+        return f"A filter hides some commits: {shown('review.back', 'esc')} clears it."
     if not now.is_linear and not now.row.change.kind.is_implementation:
         return "Tests, docs and build files are one commit together: they have no order."
     return None
@@ -213,7 +229,10 @@ def resolve_disabled_reason(now: ReviewSituation) -> str | None:
     if why is not None:
         return why
     if now.row is not None and now.row.is_resolved:
-        return "Its conflict is resolved already: z undoes that, or x reverts the change."
+        return (
+            f"Its conflict is resolved already: {shown('review.undo', 'z')} "
+            f"undoes that, or {shown('review.revert', 'x')} reverts the change."
+        )
     return None if now.editor else "No editor is known: set VISUAL or EDITOR."
 
 
@@ -247,7 +266,7 @@ def verify_disabled_reason(now: ReviewSituation) -> str | None:
 def pause_disabled_reason(now: ReviewSituation) -> str | None:
     """A verification must have been started."""
     if now.verification in (Phase.OFF, Phase.FAILED):
-        return "Nothing is being verified: v starts it."
+        return f"Nothing is being verified: {shown('review.verify', 'v')} starts it."
     return "All is verified." if now.verification is Phase.DONE else None
 
 
@@ -267,7 +286,7 @@ def publish_disabled_reason(now: ReviewSituation) -> str | None:
 def diff_disabled_reason(now: ReviewSituation) -> str | None:
     """A diff must be on the screen."""
     if not now.pane_is_open:
-        return "The right pane is closed: ⏎ opens it."
+        return f"The right pane is closed: {shown('review.open', '⏎')} opens it."
     return None if now.shows_diff else "The diff is not shown: 1 shows it."
 
 

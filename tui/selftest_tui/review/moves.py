@@ -9,6 +9,7 @@ from selftest_tui.review.lines import FILTER, ReviewGroup, ReviewRow, filters_fo
 from selftest_tui.review.pane import TABS
 from selftest_tui.shared.dialogs.choose import Choose
 from selftest_tui.shared.filtered import FilteredScreen
+from selftest_tui.shared.keys import shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,7 +55,11 @@ class ReviewMoves(FilteredScreen):
         table = self.table
         opens = [row.key for row in table.shown.rows if row.is_open]
         if not opens:
-            raise RefusedError("Nothing that is shown is open", "", "esc clears the filter, which hides what is.")
+            raise RefusedError(
+                "Nothing that is shown is open",
+                "",
+                f"{shown('review.back', 'esc')} clears the filter, which hides what is.",
+            )
         closed = {table.shown.group_of.get(key, "") for key in opens} & self.folded
         if closed:
             self.folded -= closed

@@ -25,6 +25,7 @@ from selftest_tui.review.diff.diff_view import DiffView
 from selftest_tui.review.facts import Conflicts
 from selftest_tui.review.lines import JOINT, ReviewGroup, ReviewRow, subject_of, titled
 from selftest_tui.shared import present
+from selftest_tui.shared.keys import shown
 from selftest_tui.shared.widgets.tabs import TabBar, TabbedPane
 
 if TYPE_CHECKING:
@@ -208,10 +209,16 @@ class ReviewPane(TabbedPane, can_focus=False):
         state = self._state
         self._show_title(f"{present.clean(group.title)} · {present.plural(len(group.members), 'change')}")
         weaker = sum(row.weakens for row in group.members)
-        hint = "y keeps them all, x reverts them all; → opens the group"
+        hint = (
+            f"{shown('review.keep', 'y')} keeps them all, "
+            f"{shown('review.revert', 'x')} reverts them all; → opens the group"
+        )
         if weaker:
             what = "1 that weakens a test" if weaker == 1 else f"{weaker} that weaken a test"
-            hint = f"y keeps all but {what}, x reverts them all; → opens the group"
+            hint = (
+                f"{shown('review.keep', 'y')} keeps all but {what}, "
+                f"{shown('review.revert', 'x')} reverts them all; → opens the group"
+            )
         self._show_text("headline", Content.styled(hint, "$foreground-muted"))
         self._show_text("members", review_facts.group_members(group))
         words = "This is a group: move to one of its changes."

@@ -15,6 +15,7 @@ from selftest_tui.review import words as review_words
 from selftest_tui.review.facts import HEAD, MOST_LISTED, MUTED, verdict_pieces
 from selftest_tui.review.lines import subject_of
 from selftest_tui.shared import present
+from selftest_tui.shared.keys import shown
 from selftest_tui.shared.widgets.screen_text import strips
 
 if TYPE_CHECKING:
@@ -39,7 +40,11 @@ def tests(row: ReviewRow, rows: Mapping[str, ReviewRow], verification: Verificat
     parts: list[Content] = [Content.assemble(claim, *verdict_pieces(row), "\n")]
     verdict = row.verdict
     if verdict is None:
-        says = "The verdict appears here as soon as its tests were run." if row.is_verifying else "v runs its tests."
+        says = (
+            "The verdict appears here as soon as its tests were run."
+            if row.is_verifying
+            else f"{shown('review.verify', 'v')} runs its tests."
+        )
         parts.append(Content.styled(f"\n{says}\n", MUTED))
         return Content("").join(parts)
     if verification is not None:
@@ -100,7 +105,7 @@ def _test(report: TestReport, row: ReviewRow, rows: Mapping[str, ReviewRow], fla
     if report.culprit is not None and report.culprit != row.oid:
         culprit = rows.get(report.culprit)
         name = f"“{subject_of(culprit.change)}”" if culprit is not None else report.culprit[:12]
-        lines += [("  broken by ", "$text-error"), name, (" (^g goes there)\n", MUTED)]
+        lines += [("  broken by ", "$text-error"), name, (f" ({shown('review.culprit', '^g')} goes there)\n", MUTED)]
     elif report.reason:
         lines.append((f"  {present.clean(report.reason)}\n", MUTED))
     return Content.assemble(*lines)

@@ -18,6 +18,7 @@ from selftest_tui.review.lines import MARKS, ReviewRow, subject_of
 from selftest_tui.review.moves import ReviewMoves
 from selftest_tui.shared.dialogs.dialogs import Question
 from selftest_tui.shared.dialogs.options import Options, Way
+from selftest_tui.shared.keys import shown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -101,7 +102,11 @@ class ReviewVerifying(ReviewMoves):
         try:
             isolation, network = await self.feed.isolation()
             if (started.isolation, started.network) != (isolation.kind, network):
-                raise RefusedError("Not verified", "Tests could reach something else than before.", "v asks again.")
+                raise RefusedError(
+                    "Not verified",
+                    "Tests could reach something else than before.",
+                    f"{shown('review.verify', 'v')} asks again.",
+                )
             self.feed.verifier.start(started)
         except OSError as error:
             raise unwritten(error.filename or "the note of this verification", error) from error
@@ -144,7 +149,11 @@ class ReviewVerifying(ReviewMoves):
         places = self.table.shown.places
         other = next((one for one in others if one in places), None)
         if other is None:
-            raise RefusedError("It is not shown", "", "esc clears the filter, → opens a group.")
+            raise RefusedError(
+                "It is not shown",
+                "",
+                f"{shown('review.back', 'esc')} clears the filter, {shown('review.open_group', '→')} opens a group.",
+            )
         self.table.go_to_key(other)
 
     # publishing
@@ -230,6 +239,6 @@ def _reach(isolation: Isolation, network: bool) -> list[str]:
     lines.append(_NETWORK if network or not isolation.is_isolated else _NO_NETWORK)
     lines += [
         "Your checkout, branches and settings are not touched. Decisions go on meanwhile.",
-        "H pauses it, v ends it.",
+        f"{shown('review.pause', 'H')} pauses it, {shown('review.verify', 'v')} ends it.",
     ]
     return lines

@@ -10,6 +10,7 @@ from selftest_core.review.changes.kinds import Kind
 from selftest_core.verify.verification import Mark, Verified
 from selftest_tui.review.lines import MARKS
 from selftest_tui.shared import present
+from selftest_tui.shared.keys import shown
 
 if TYPE_CHECKING:
     from selftest_core.review.state import ReviewState
@@ -145,13 +146,13 @@ def review_problems(state: ReviewState | None) -> tuple[Problem, ...]:
 def instead_of_lines(state: ReviewState, changes: int, query: str, *, only_open: bool) -> tuple[str, ...]:
     """Return the text of an empty table; the first line is the headline."""
     if query and changes:
-        return (f"Nothing matches “{query}”", "", "esc clears the filter")
+        return (f"Nothing matches “{query}”", "", f"{shown('review.back', 'esc')} clears the filter")
     if only_open and changes:
         return (
             "Nothing is open",
             "",
             "Every change is decided, and none is in conflict.",
-            "P publishes; a shows all again.",
+            f"{shown('review.publish', 'P')} publishes; {shown('review.only_needing', 'a')} shows all again.",
         )
     if state.is_live:
         return ("Nothing to review yet", "", "What the agents of this run commit appears here by itself.")

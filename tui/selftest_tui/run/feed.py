@@ -17,6 +17,7 @@ from selftest_core.run.events import Event
 from selftest_core.run.follower import RunFollower
 from selftest_core.run.store import run_folders
 from selftest_tui.fleet.messages import RunSeen, WatchEnded
+from selftest_tui.shared.keys import shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -115,7 +116,7 @@ class RunFeed:
             self._post(WatchEnded(error))
         except Exception as error:
             detail = "".join(traceback.format_exception(error))
-            hint = "The screen is out of date: quit (q) and start again."
+            hint = f"The screen is out of date: quit ({shown('app.leave', 'q')}) and start again."
             self._post(WatchEnded(SelftestError(f"Following the run failed: {error}", detail, hint)))
 
     def _follow(self, follower: RunFollower) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from selftest_core.frozen import dataclass
 from selftest_core.run.cluster_view import unreachable_reason
 from selftest_core.run.events import Phase
-from selftest_tui.shared.keys import APP, SPLIT, Key, KeyTable, Topic, Where
+from selftest_tui.shared.keys import APP, SPLIT, Key, KeyTable, Topic, Where, shown
 
 if TYPE_CHECKING:
     from selftest_core.fleet.view import Row
@@ -59,7 +59,11 @@ def targets_disabled_reason(now: RunSituation) -> str | None:
 def _none_shown(now: RunSituation) -> str | None:
     if now.shown:
         return None
-    return "No test is shown: escape shows all again." if now.is_filtered else "There is no test here."
+    return (
+        f"No test is shown: {shown('run.back', 'esc')} shows all again."
+        if now.is_filtered
+        else "There is no test here."
+    )
 
 
 def attach_disabled_reason(now: RunSituation) -> str | None:
@@ -80,7 +84,10 @@ def type_disabled_reason(now: RunSituation) -> str | None:
     if now.agent is not None and now.agent.session is not None:
         return None
     if now.agent is not None and not now.agent.agent.host.is_local:
-        return "It runs on another machine, whose tmux is out of reach: attach (⏎) or send a message (m)."
+        return (
+            "It runs on another machine, whose tmux is out of reach: attach "
+            f"({shown('run.attach', '⏎')}) or send a message ({shown('run.message', 'm')})."
+        )
     return f"There is no terminal to type into: {unreachable_reason(now.row) or 'its agent is not in the fleet yet'}."
 
 
@@ -142,7 +149,7 @@ def conductor_disabled_reason(now: RunSituation) -> str | None:
     """A conductor must run."""
     if now.is_live:
         return None
-    return "The run is over." if now.is_over else "No conductor runs: H resumes it."
+    return "The run is over." if now.is_over else f"No conductor runs: {shown('run.pause', 'H')} resumes it."
 
 
 def end_disabled_reason(now: RunSituation) -> str | None:

@@ -26,7 +26,7 @@ from selftest_tui.run.table import RunTable
 from selftest_tui.run.words import run_problems, run_way_back, state_of
 from selftest_tui.shared import present, problems
 from selftest_tui.shared.filter import Finder
-from selftest_tui.shared.keys import Where
+from selftest_tui.shared.keys import Where, shown
 from selftest_tui.shared.widgets.banner import Banner
 from selftest_tui.shared.widgets.key_bar import KeyBar
 from selftest_tui.shared.widgets.prompt import Prompt
@@ -193,12 +193,12 @@ class RunScreen(RunActions):
 
     def _instead(self) -> tuple[str, ...]:
         if self.query_text:
-            return (f"Nothing matches “{self.query_text}”", "", "esc clears the filter")
+            return (f"Nothing matches “{self.query_text}”", "", f"{shown('run.back', 'esc')} clears the filter")
         if self.only_open:
             return (
                 "Nothing is open: no test failed or is blocked, and no agent needs you",
                 "",
-                "a shows all tests again",
+                f"{shown('run.only_needing', 'a')} shows all tests again",
             )
         return ("This run has no test",)
 

@@ -12,6 +12,7 @@ from selftest_core.run.cluster_view import ClusterKind
 from selftest_core.run.events import Phase
 from selftest_core.run.outcome.ends import End, Group
 from selftest_tui.shared import present
+from selftest_tui.shared.keys import shown
 
 if TYPE_CHECKING:
     from selftest_core.fleet.view import Row
@@ -126,7 +127,7 @@ def stage_words(stage: str) -> str:
 def no_terminal_reason(row: RunRow, agent: Row | None) -> str:
     """Return why no terminal can be shown."""
     if agent is not None and not agent.agent.host.is_local:
-        return "Its agent runs on another machine: ⏎ attaches to it."
+        return f"Its agent runs on another machine: {shown('run.attach', '⏎')} attaches to it."
     if row.phase is Phase.WAITING:
         return "It has no agent yet."
     if agent is not None:
@@ -157,15 +158,21 @@ def run_problems(news: RunNews | None, is_starting: bool) -> tuple[Problem, ...]
     if run.left == "smoke" and failed is not None:
         hint = (
             "`selftest-tui doctor` looks for what is missing. Where a dialog was open, start the program once yourself "
-            "and answer it. Then H resumes the run."
+            f"and answer it. Then {shown('run.pause', 'H')} resumes the run."
         )
         found.append(Problem("smoke", f"The smoke agent on {failed.place} failed", failed.says, hint))
     elif not news.is_live and not run.is_over:
         left = f"The last conductor ended: {run.left}." if run.left else "The last conductor ended without a reason."
         title = "This run has no conductor" if run.conductors else "This run was never started"
-        found.append(Problem("conductor", title, left if run.conductors else "", "H resumes it."))
+        found.append(
+            Problem("conductor", title, left if run.conductors else "", f"{shown('run.pause', 'H')} resumes it.")
+        )
     if run.paused and not run.is_over:
-        hint = "H resumes launching, and accepts this cause." if run.paused_by == "cluster" else "H resumes launching."
+        hint = (
+            f"{shown('run.pause', 'H')} resumes launching, and accepts this cause."
+            if run.paused_by == "cluster"
+            else f"{shown('run.pause', 'H')} resumes launching."
+        )
         found.append(Problem("paused", f"Launching paused: {run.paused}", f"by {run.paused_by}", hint))
     if run.slowed and not run.is_over:
         found.append(Problem("slowed", f"Launching slowed down: {run.slowed}", "", "It speeds up again by itself."))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from selftest_core.frozen import dataclass
 from selftest_tui.search.lines import SearchGroup
-from selftest_tui.shared.keys import SPLIT, Key, KeyTable, Topic, Where
+from selftest_tui.shared.keys import SPLIT, Key, KeyTable, Topic, Where, shown
 
 if TYPE_CHECKING:
     from selftest_tui.search.lines import SearchLine
@@ -23,7 +23,11 @@ class SearchSituation:
 
 def open_disabled_reason(now: SearchSituation) -> str | None:
     """There must be a line."""
-    return None if now.line is not None else "Nothing is found: F searches for something else."
+    return (
+        None
+        if now.line is not None
+        else f"Nothing is found: {shown('search.search_all', 'F')} searches for something else."
+    )
 
 
 def hit_disabled_reason(now: SearchSituation) -> str | None:

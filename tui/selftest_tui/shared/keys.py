@@ -97,6 +97,17 @@ def choose_keys(rows: Mapping[str, Mapping[str, Key]]) -> None:
     _chosen.update(rows)
 
 
+def shown(place: str, key: str) -> str:
+    """The first key of an action now, for a sentence. `place`: such as `fleet.start`; `key`: that of the table.
+
+    A test holds both against the tables, which sentences of other rooms cannot import.
+    """
+    table, _, action = place.partition(".")
+    tables = (_chosen.get(table, {}),) if table != "app" else tuple(_chosen.values())
+    row = next((rows[action] for rows in tables if action in rows), None)
+    return row.shows.partition(" ")[0] if row is not None else key
+
+
 @dataclass(frozen=True, slots=True)
 class KeyTable:
     """All keys of one screen. `screen`: its name, as a heading. `shared`: the rows that other screens have too.
@@ -118,10 +129,6 @@ class KeyTable:
         """Some of its rows, with the keys that the user chose."""
         chosen = _chosen.get(self.name)
         return tuple(chosen.get(key.action, key) for key in rows) if chosen else tuple(rows)
-
-    def shown(self, action: str) -> str:
-        """The first key of an action now, as people write it, for a sentence. Raises KeyError for an unknown one."""
-        return self.now((self.row(action),))[0].shows.partition(" ")[0]
 
     @property
     def rows(self) -> tuple[Key, ...]:

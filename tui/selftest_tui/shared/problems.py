@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from selftest_core.fleet.view import Problem
 from selftest_core.frozen import dataclass
 from selftest_tui.shared import present
+from selftest_tui.shared.keys import shown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -68,11 +69,19 @@ def instead_of_rows(
 ) -> tuple[str, ...]:
     """The text of a table without a line; its first line is the headline."""
     if how.query and (view is None or view.rows or view.sessions):
-        return (f"Nothing matches “{how.query}”", "", "esc clears the filter")
+        return (f"Nothing matches “{how.query}”", "", f"{shown('fleet.back', 'esc')} clears the filter")
     if how.only_me and arranged.agents:
-        return ("Nothing needs you", "", f"a shows all {present.plural(arranged.agents, 'agent')} again")
+        return (
+            "Nothing needs you",
+            "",
+            f"{shown('fleet.only_needing', 'a')} shows all {present.plural(arranged.agents, 'agent')} again",
+        )
     if arranged.hidden and arranged.hidden == arranged.agents:
-        return ("All agents are of runs that ended more than a day ago", "", "^e shows them")
+        return (
+            "All agents are of runs that ended more than a day ago",
+            "",
+            f"{shown('fleet.hide_old', '^e')} shows them",
+        )
     grave = next((problem for problem in in_order(problems) if problem.key in _GRAVEST), None)
     if grave is not None:
         words = [grave.title, "", *grave.detail.splitlines()[:_DETAIL_LINES], *grave.hint.splitlines()]

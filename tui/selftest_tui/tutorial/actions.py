@@ -14,6 +14,7 @@ from selftest_tui.fleet.messages import FleetWanted, ReplayWanted, ReviewWanted,
 from selftest_tui.run.failure import find_replay
 from selftest_tui.shared import present
 from selftest_tui.shared.dialogs.editing import editor_of, plan_edit
+from selftest_tui.shared.keys import shown
 from selftest_tui.tutorial.drafting import DraftActions
 from selftest_tui.tutorial.keys import TutorialSituation
 from selftest_tui.tutorial.lines import command_of
@@ -88,7 +89,12 @@ class TutorialActions(DraftActions):
 
     def _go_to_open(self, step: int) -> None:
         if not self.table.go_to_open(step):
-            raise RefusedError("Nothing that is shown is open", "", "esc clears the filter; → opens a closed section.")
+            raise RefusedError(
+                "Nothing that is shown is open",
+                "",
+                f"{shown('tutorial.back', 'esc')} clears the filter; "
+                f"{shown('tutorial.open_group', '→')} opens a closed section.",
+            )
 
     def do_sort(self) -> None:
         """Sort open lines first, or all in the order of the file."""

@@ -17,6 +17,7 @@ from selftest_core.draft.proposals import ProposalKind
 from selftest_core.tutorial.citation_differences import differences
 from selftest_tui.run import words as run_words
 from selftest_tui.shared import present
+from selftest_tui.shared.keys import shown
 from selftest_tui.shared.widgets.screen_text import block as harmless
 from selftest_tui.tutorial.lines import DECISIONS, NOTE, STALE, UNCITED
 from selftest_tui.tutorial.view import (
@@ -137,7 +138,10 @@ def pieces_of(line: Line | None, tutorial: str) -> list[Piece]:
 
 def _about(section: Section) -> str:
     if section.title.startswith(PROPOSED):
-        return "What an agent proposes beneath this heading. y keeps all of it, x drops it, P publishes what is kept."
+        return (
+            f"What an agent proposes beneath this heading. {shown('tutorial.keep', 'y')} keeps all of it, "
+            f"{shown('tutorial.revert', 'x')} drops it, {shown('tutorial.publish', 'P')} publishes what is kept."
+        )
     if section.is_open:
         return "What is open: each of these is a test to write, or a citation to bring up to date."
     return f"{present.plural(section.count, 'block')} under this heading."

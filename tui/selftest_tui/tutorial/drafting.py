@@ -20,6 +20,7 @@ from selftest_tui.fleet.messages import StartWanted
 from selftest_tui.shared import present
 from selftest_tui.shared.dialogs.editing import plan_edit
 from selftest_tui.shared.filtered import FilteredScreen
+from selftest_tui.shared.keys import shown
 from selftest_tui.shared.worker import Worker
 from selftest_tui.tutorial.lines import PROPOSED as SIGNS
 from selftest_tui.tutorial.lines import command_of
@@ -249,7 +250,7 @@ class DraftActions(FilteredScreen):
             return
         block = proposal.block.id
         await self.act(lambda session: session.edit(block, text))
-        self.say("It is kept with your text. z undoes it.", "Edited")
+        self.say(f"It is kept with your text. {shown('tutorial.undo', 'z')} undoes it.", "Edited")
 
     # publishing
 
@@ -272,7 +273,7 @@ class DraftActions(FilteredScreen):
         if not branch:
             raise RefusedError("A branch needs a name")
         if draft is None or not draft.kept:
-            raise RefusedError("No proposed block is kept", "", "y keeps one.")
+            raise RefusedError("No proposed block is kept", "", f"{shown('tutorial.keep', 'y')} keeps one.")
         lines = [f"{SIGNS[one.block.kind]} {command_of(one.text or one.block.base)}" for one in draft.kept]
         left = (
             f"{present.plural(draft.open, 'block')} undecided, not published." if draft.open else "None is undecided."

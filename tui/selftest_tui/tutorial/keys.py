@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from selftest_core.draft.decisions import BlockDecision
 from selftest_core.draft.proposals import ProposalKind
 from selftest_core.frozen import dataclass
-from selftest_tui.shared.keys import SPLIT, Key, KeyTable, Topic, Where
+from selftest_tui.shared.keys import SPLIT, Key, KeyTable, Topic, Where, shown
 from selftest_tui.tutorial.view import (
     BlockLine,
     DrafterLine,
@@ -76,7 +76,10 @@ def edit_disabled_reason(now: TutorialSituation) -> str | None:
     if now.line is None or isinstance(now.line, Section):
         return open_disabled_reason(now) or "The cursor is on a heading: move to a block or a test."
     if isinstance(now.line, ProposalLine) and now.line.proposal.block.kind is ProposalKind.REMOVED:
-        return "This removes a block: keep that (y) or drop it (x)."
+        return (
+            f"This removes a block: keep that ({shown('tutorial.keep', 'y')}) "
+            f"or drop it ({shown('tutorial.revert', 'x')})."
+        )
     return None if now.editor else "No editor is known: set VISUAL or EDITOR."
 
 
@@ -110,7 +113,7 @@ def targets_disabled_reason(now: TutorialSituation) -> str | None:
     if now.targets:
         return None
     if now.draft is None:
-        return "No agent has proposed a block: ^d lets agents draft them."
+        return f"No agent has proposed a block: {shown('tutorial.draft', '^d')} lets agents draft them."
     return "Move to a proposed block, or to a heading with some."
 
 
@@ -154,7 +157,11 @@ def publish_disabled_reason(now: TutorialSituation) -> str | None:
     """A block must be kept."""
     if now.is_deciding:  # on the next one, for example
         return None
-    return None if now.draft is not None and now.draft.kept else "No proposed block is kept: y keeps one."
+    return (
+        None
+        if now.draft is not None and now.draft.kept
+        else f"No proposed block is kept: {shown('tutorial.keep', 'y')} keeps one."
+    )
 
 
 def draft_disabled_reason(now: TutorialSituation) -> str | None:

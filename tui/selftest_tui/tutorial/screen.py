@@ -15,7 +15,7 @@ from textual.content import Content
 
 from selftest_core.fleet.view import Problem
 from selftest_tui.shared import present, problems
-from selftest_tui.shared.keys import Where
+from selftest_tui.shared.keys import Where, shown
 from selftest_tui.shared.widgets.banner import Banner
 from selftest_tui.shared.widgets.key_bar import KeyBar
 from selftest_tui.shared.widgets.prompt import Prompt
@@ -120,7 +120,7 @@ class TutorialScreen(TutorialActions):
         if self.view is not None and self.view.draft_error is not None:
             found.append(problems.lasting("draft", self.view.draft_error))
         if news is not None and news.watch_trouble:
-            hint = "R reads the files again."
+            hint = f"{shown('tutorial.refresh', 'R')} reads the files again."
             found.append(Problem("watch files", "Changes of files are not noticed", news.watch_trouble, hint))
         return tuple(found)
 
@@ -143,7 +143,9 @@ class TutorialScreen(TutorialActions):
         how = self.layout_of_lines
         self.table.show(lay_out(self.view, how))
         if how.query:
-            self.table.show_placeholder((f"Nothing matches “{how.query}”", "", "esc clears the filter"))
+            self.table.show_placeholder(
+                (f"Nothing matches “{how.query}”", "", f"{shown('tutorial.back', 'esc')} clears the filter")
+            )
         elif how.only_open:
             self.table.show_placeholder(("Nothing is open", "", "Every block is cited, and every citation is a block."))
         else:

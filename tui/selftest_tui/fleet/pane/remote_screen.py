@@ -10,6 +10,7 @@ from selftest_core.errors import RefusedError, ToolFailedError
 from selftest_core.tools.mngr_files import host_dir_of, prefix_of
 from selftest_core.tools.process import run_async
 from selftest_core.tools.tmux import exact_session, tmux_environment
+from selftest_tui.shared.keys import shown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,7 +37,8 @@ async def remote_screen(row: Row, environ: Mapping[str, str]) -> str:
     done = await run_async(argv, timeout=TIMEOUT, cwd=Path("/"), env=tmux_environment(environ))
     if not done.ok:
         raise ToolFailedError(
-            f"The screen of {agent.name} could not be fetched", done.stderr_end, "⏎ attaches to it.",
+            f"The screen of {agent.name} could not be fetched", done.stderr_end, f"{shown('fleet.attach', '⏎')} "
+            "attaches to it.",
             argv=argv, exit_status=done.exit_status, stderr=done.stderr,
         )  # fmt: skip
     return done.stdout

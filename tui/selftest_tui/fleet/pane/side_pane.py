@@ -17,6 +17,7 @@ from textual.widgets import ContentSwitcher
 from selftest_core.errors import SelftestError
 from selftest_tui.fleet.pane.preview import PaneRef
 from selftest_tui.fleet.pane.typing_pane import TypingPane
+from selftest_tui.shared.keys import shown
 from selftest_tui.shared.present import clean
 from selftest_tui.shared.widgets.tabs import TabBar
 
@@ -193,10 +194,13 @@ class SidePane(TypingPane, can_focus=False):
             where = f"It runs on {host.name} ({host.provider}), so its screen is not live here."
             if host.ssh is None:
                 return f"{where}\nmngr gives no ssh command for that host."
-            return f"{where}\n⏎ attaches to it; p fetches its screen once."
+            return (
+                f"{where}\n{shown('fleet.attach', '⏎')} attaches to it; "
+                f"{shown('fleet.preview', 'p')} fetches its screen once."
+            )
         if row.stale_since is not None:
             return "It was not found at the last check."
-        return f"It is {row.category.value}, and has no tmux session.\nS starts it."
+        return f"It is {row.category.value}, and has no tmux session.\n{shown('fleet.start', 'S')} starts it."
 
     async def _ask_messages(self, row: Row) -> tuple[str, ...]:
         from selftest_tui.fleet.pane.agent_messages import LIMIT, messages_of  # not needed for the first frame

@@ -16,6 +16,7 @@ from selftest_tui.review.lines import subject_of
 from selftest_tui.shared import present
 from selftest_tui.shared.dialogs.dialogs import Question
 from selftest_tui.shared.dialogs.options import Options, Way
+from selftest_tui.shared.keys import shown
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Mapping
@@ -114,7 +115,7 @@ class ReviewIntegrating(ReviewActions):
             elif reason:
                 self.say(f"Not used, it stays as it was: {reason}", title)
             else:
-                self.say(f"Resolved by {agent}. z undoes it.", title)
+                self.say(f"Resolved by {agent}. {shown('review.undo', 'z')} undoes it.", title)
 
 
 def _start(folder: RunFolder, environ: Mapping[str, str]) -> None:

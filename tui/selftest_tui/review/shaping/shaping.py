@@ -19,6 +19,7 @@ from selftest_tui.shared.dialogs.choose import Choose
 from selftest_tui.shared.dialogs.composer import Composer
 from selftest_tui.shared.dialogs.editing import editor_of
 from selftest_tui.shared.dialogs.options import Options, Way
+from selftest_tui.shared.keys import shown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -63,7 +64,10 @@ class ReviewShaping(ReviewActions):
             ways.append(Way("w", f"Make it whole again: {change.part.count} parts become one change"))
         if not ways:
             raise RefusedError("It cannot be split", "It has one file, and all of its hunks are selected.")
-        says = "Parts are changes like others, each with a commit of its own. z undoes it in one step."
+        says = (
+            "Parts are changes like others, each with a commit of its "
+            f"own. {shown('review.undo', 'z')} undoes it in one step."
+        )
         asked = Options(f"Split “{subject_of(change)}”?", says, lines, ways)
         match await self.app.push_screen_wait(asked):
             case "y" | "s" as way:
@@ -84,7 +88,7 @@ class ReviewShaping(ReviewActions):
                 whole = change.part.of
                 await self.act(lambda session: session.split(whole, None), says="making it whole")
                 self.table.go_to_key(self._state.reviewed.row_of[whole].id)
-                self.say("z undoes it.", "One change again")
+                self.say(f"{shown('review.undo', 'z')} undoes it.", "One change again")
 
     def _check_hunks(self, chosen: Sequence[tuple[FileDiff, object]]) -> None:
         """Refuse hunks that are not those of the agent's commit."""
@@ -102,7 +106,7 @@ class ReviewShaping(ReviewActions):
         if parts:
             self.table.go_to_key(parts[min(parts)])
         done = "its selected part is kept, the rest reverted" if keep else f"{len(parts)} parts"
-        self.say(f"{done}; z undoes it.", "Split")
+        self.say(f"{done}; {shown('review.undo', 'z')} undoes it.", "Split")
 
     # squash
 
@@ -135,7 +139,7 @@ class ReviewShaping(ReviewActions):
         now = await self.act(do, says="building its commit")
         more = now.held - held
         worse = f"{present.plural(more, 'more change')} in conflict now. " if more > 0 else ""
-        self.say(f"{worse}z undoes it.", title)
+        self.say(f"{worse}{shown('review.undo', 'z')} undoes it.", title)
 
     # reword
 
@@ -162,7 +166,7 @@ class ReviewShaping(ReviewActions):
             self.say("The message is as it was.", "Reword")
             return
         await self.act(lambda session: session.reword(oid, text), says="rewording it")
-        self.say("Authors and trailers stay. z undoes it.", "Reworded")
+        self.say(f"Authors and trailers stay. {shown('review.undo', 'z')} undoes it.", "Reworded")
 
 
 def _paths(file: FileDiff) -> tuple[str, ...]:
