@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 
 TRIED = ((0, 3),)
 """Major and minor numbers of the versions with which it was tried."""
-_FOLDER = Path(__file__).parent
+SERVER = Path(__file__).with_name("server.py")
+"""The server's program: mngr's interpreter runs it with the path of its socket, which is in a folder of its own."""
 _LONGEST_PATH = 70
 """Characters: the path of a socket has 107 bytes at most, the first line of a script 127."""
 _CALLS_BEFORE = 1
@@ -102,13 +103,13 @@ class LoadedMngr:
             self._give_up(reason)
             return
         try:
-            self._folder = _make_folder(self._program.path)
+            self._folder = make_folder(self._program.path)
             nowhere = f"{os.devnull}-not-there"
             # What mngr would read while it loads is not there: it reads its settings with each call.
             environ = {"PATH": self._environ.get("PATH", os.defpath), "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8"}
             environ |= {"HOME": nowhere, "MNGR_HOST_DIR": f"{nowhere}/m"}
             environ |= {name: self._environ[name] for name in ("PYTHONPATH",) if name in self._environ}
-            argv = (interpreter_of(self._program.path), _FOLDER / "server.py", self._folder / "socket")
+            argv = (interpreter_of(self._program.path), SERVER, self._folder / "socket")
             self._server = spawn(argv, cwd=Path("/"), env=environ, dialogue=True)
             if self._server.stdout is not None:
                 os.set_blocking(self._server.stdout.fileno(), False)
@@ -151,13 +152,13 @@ def why_not(program: MngrProgram, environ: Mapping[str, str]) -> str:
     return ""
 
 
-def _make_folder(program: Path) -> Path:
+def make_folder(program: Path) -> Path:
     """Make the folder with the program that calls the loaded mngr; the server's socket will be beside it."""
     place = tempfile.gettempdir()
     folder = Path(tempfile.mkdtemp(prefix="selftest-mngr-", dir=place if len(place) < _LONGEST_PATH else "/tmp"))
     (folder / "program").symlink_to(program.absolute())
     launcher = folder / "mngr"
-    text = (_FOLDER / "launcher.py").read_text(encoding="utf-8")
+    text = SERVER.with_name("launcher.py").read_text(encoding="utf-8")
     launcher.write_text(f"#!{sys.executable} -IS\n{text}", encoding="utf-8")
     launcher.chmod(0o700)
     return folder
