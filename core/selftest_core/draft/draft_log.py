@@ -14,16 +14,17 @@ new act drops the undone ones. A line of a later version, or one that does not f
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from selftest_core.draft.decisions import BlockDecision, DraftDecisions, parse_decisions
 from selftest_core.errors import RefusedError, UsageError
 from selftest_core.frozen import dataclass
 from selftest_core.git.objects import is_oid
 from selftest_core.journal import Journal, read
+from selftest_core.undo import Act, Acts, act_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
     from pathlib import Path
 
     from selftest_core.journal import Entry
@@ -35,36 +36,10 @@ _LARGEST = 256 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Act:
-    """One act of a person. `text` describes it for undo and redo."""
+class DraftLog(Acts):
+    """The folded log. `published`: refs and tips, the newest last."""
 
-    event: str
-    fields: Mapping[str, Any]
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class DraftLog:
-    """The folded log. The first `done` of `acts` are in effect. `published`: refs and tips, the newest last."""
-
-    acts: tuple[Act, ...] = ()
-    done: int = 0
     published: tuple[tuple[str, str], ...] = ()
-
-    @property
-    def undo_text(self) -> str:
-        """The act that undo would undo, empty where there is none."""
-        return self.acts[self.done - 1].text if self.done else ""
-
-    @property
-    def redo_text(self) -> str:
-        """The act that redo would redo, empty where there is none."""
-        return self.acts[self.done].text if self.done < len(self.acts) else ""
-
-    @property
-    def imported(self) -> str:
-        """The mark of the decisions file that was imported last, undone or not."""
-        return next((str(act.fields.get("mark", "")) for act in reversed(self.acts) if act.event == "imported"), "")
 
 
 def open_log(folder: Path) -> Journal:
@@ -98,18 +73,18 @@ def apply(log: DraftLog, entry: Entry) -> DraftLog:
     fields = entry.fields
     match entry.event:
         case "undone":
-            return replace(log, done=max(0, log.done - 1))
+            return log.undone()
         case "redone":
-            return replace(log, done=min(len(log.acts), log.done + 1))
+            return log.redone()
         case "published" if is_oid(str(fields.get("tip"))):
             return replace(log, published=(*log.published, (str(fields.get("ref")), str(fields["tip"]))))
         case event if event in ACTS:
-            act = Act(event, fields, str(fields.get("says") or event))
+            act = act_of(event, fields)
             try:
                 _applied(DraftDecisions(), act)
             except (KeyError, TypeError, ValueError, AttributeError, UsageError):
                 return log
-            return replace(log, acts=(*log.acts[: log.done], act), done=log.done + 1)
+            return log.with_act(act)
         case _:
             return log
 

@@ -41,6 +41,7 @@ from selftest_core.review.changes.parts import parse_split
 from selftest_core.review.changes.rows import APART
 from selftest_core.review.decisions import Decisions, parse_decisions
 from selftest_core.review.resolutions import Resolution, resolution_from_json
+from selftest_core.undo import Act, Acts, act_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -70,15 +71,6 @@ class Subject:
     base_name: str
     branches: tuple[Branch, ...]
     is_linear: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Act:
-    """One act of a person. `text` describes it for undo and redo."""
-
-    event: str
-    fields: Mapping[str, Any]
-    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +109,8 @@ class Integrations:
 
 
 @dataclass(frozen=True, slots=True)
-class ReviewLog:
-    """The folded log. The first `done` of `acts` are in effect; the others are undone and can be redone.
+class ReviewLog(Acts):
+    """The folded log.
 
     `new`: commits that arrived after the review was opened, each with the number of its arrival. `recalled`:
     resolutions of earlier reviews, by oid.
@@ -126,28 +118,11 @@ class ReviewLog:
     """
 
     subject: Subject | None = None
-    acts: tuple[Act, ...] = ()
-    done: int = 0
     new: Mapping[str, int] = field(default_factory=lambda: _NOTHING)
     published: tuple[tuple[str, str, str], ...] = ()
     recalled: Mapping[str, Resolution] = field(default_factory=lambda: _NOTHING)
     answered: frozenset[Meeting] = frozenset()
     integrations: Integrations = Integrations()
-
-    @property
-    def undo_text(self) -> str:
-        """The act that undo would undo, empty where there is none."""
-        return self.acts[self.done - 1].text if self.done else ""
-
-    @property
-    def redo_text(self) -> str:
-        """The act that redo would redo, empty where there is none."""
-        return self.acts[self.done].text if self.done < len(self.acts) else ""
-
-    @property
-    def imported(self) -> str:
-        """The mark of the decisions file that was imported last, undone or not."""
-        return next((str(act.fields.get("mark", "")) for act in reversed(self.acts) if act.event == "imported"), "")
 
 
 def fold(entries: Iterable[Entry]) -> ReviewLog:
@@ -168,9 +143,9 @@ def apply(log: ReviewLog, entry: Entry) -> ReviewLog:
             case "arrived":
                 return _arrived(log, fields)
             case "undone":
-                return replace(log, done=max(0, log.done - 1))
+                return log.undone()
             case "redone":
-                return replace(log, done=min(len(log.acts), log.done + 1))
+                return log.redone()
             case "withdrawn":
                 done = max(0, log.done - 1)
                 return replace(log, acts=log.acts[:done], done=done)
@@ -186,9 +161,9 @@ def apply(log: ReviewLog, entry: Entry) -> ReviewLog:
             case "integrated":
                 return replace(log, integrations=_integrated(log.integrations, fields))
             case event if event in ACTS:
-                act = Act(event, fields, str(fields.get("says") or event))
+                act = act_of(event, fields)
                 answered = log.answered | _answered(act)
-                return replace(log, acts=(*log.acts[: log.done], act), done=log.done + 1, answered=answered)
+                return replace(log.with_act(act), answered=answered)
             case _:
                 return log
     except (AttributeError, KeyError, TypeError, ValueError, UsageError):
