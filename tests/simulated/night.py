@@ -42,7 +42,7 @@ from selftest_core.run.plan.offer import Offer, offered_tests
 from selftest_core.run.plan.plan import PlannedTest
 from selftest_core.run.plan.preparation import Prepared
 from selftest_core.run.plan.source import look_at
-from selftest_core.run.store import make_run_folder
+from selftest_core.run.store import folder_of, make_run_folder
 from selftest_core.usage.tokens import Usage
 from selftest_recorder.report.writer import write_run_report
 from selftest_tui.cli.command import DONE, Call
@@ -234,17 +234,17 @@ class Night:
         self, number: int, at: float, roles: Mapping[int, Role], *, outages: tuple[tuple[float, float], ...] = (),
         base: str = "",
     ) -> NightRun:  # fmt: skip
-        """Plan a run, and make its folder, as `run` does."""
+        """Plan a run."""
         repository = self.world.repository
         tests = tuple(PlannedTest(_test(n), _name(n), f"agent-{n + 1:08x}{number:024x}", ()) for n in roles)
         most = max(10, self.agents // 5)
         plan = a_plan(
             0, run=f"20251010-0{2 * number - 1}00-000{number}", repository=str(repository),
             base=base or self.commits[0], created_at=EPOCH + at, max_running=most, launch_rate=1.0, timeout=220.0,
-            budget_day_usd=self.budget,
+            budget_day_usd=self.budget, adapt=True,
         )  # fmt: skip
         plan = replace(plan, tests=tests)
-        folder = make_run_folder(plan, self.world.environment)
+        folder = folder_of(plan)
         world = SimulatedWorld(number, {_name(n): role for n, role in roles.items()}, 0.01, outages, provider="local")
         rehearsal = Rehearsal(
             plan, world, folder, Policy(poll=POLL), passed=at, booted="before the restart",
@@ -288,7 +288,11 @@ class Night:
             offer = Offer(plan, estimates, offered_tests(plan, {}), (), "HEAD", "", len(plan.tests), 0, None)
             return Prepared(plan, source, {}, (), offer)
 
-        return run_scheduled(call, prepare, start)
+        def begin(run: Prepared, note: Callable[[RunFolder], None]) -> int:
+            make_run_folder(run.plan, environ)
+            return start(run, note)
+
+        return run_scheduled(call, prepare, begin)
 
     def _skip_another(self, one: NightRun) -> None:
         """Start another scheduled run now, which is skipped."""
@@ -329,11 +333,15 @@ class Night:
         assert one.lost == []
         assert one.doubled == []
         assert one.rehearsal.world.wrongs == []
+        limits = [level.limit for level in run.curve]
+        assert 1 <= min(limits) <= max(limits) <= run.plan.max_running
+        self.say(f"{one.folder.run}: agents at a time {' '.join(map(str, limits))}")
         assert one.rehearsal.world.live(one.rehearsal.passed) == [], "no agent is left over"
         self._check_report(one, before)
         events = {entry.event for entry in entries}
         if one is self.runs[1]:
             assert {Event.LIMITED, Event.SLOWED} <= events, "the rate limit was seen, and slowed the launches"
+            assert any(level.reason.endswith("rate limited") for level in run.curve), "and fewer agents ran at a time"
             assert any(retry.text.startswith("this machine") for row in run.rows.values() for retry in row.retries)
         if before is None:
             assert previous_run(one.folder, self.world.environment) is None

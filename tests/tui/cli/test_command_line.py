@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 COMMANDS = (
     "list", "run", "runs", "resume", "answer", "stop", "draft", "sync", "check", "review", "verify", "report", "record",
-    "replay", "search", "doctor", "key-guard", "schema", "demo", "sweep",
+    "replay", "search", "doctor", "key-guard", "completion", "schema", "demo", "sweep",
 )  # fmt: skip
 
 
