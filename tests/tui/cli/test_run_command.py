@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from typing import TYPE_CHECKING
 
 import jsonschema
@@ -143,3 +144,44 @@ def test_arguments_that_mngr_refuses_cost_rows_and_leave_no_agent(world: World, 
     assert (cluster["stage"], len(cluster["tests"])) == ("launch", launch)
     assert bool(summary["paused"]) == (on_cluster == "ask")
     assert world.listing()["agents"] == []
+
+
+AGENT = """#!/bin/sh
+cat > "$SELFTEST_OUT/draft.json" <<END
+{"changes": {}, "errored": false, "tests_passing_after": true, "summary_markdown": "Nothing to do."}
+END
+mv "$SELFTEST_OUT/draft.json" "$SELFTEST_OUT/outcome.json"
+exec sleep 1000
+"""
+
+
+@pytest.mark.real
+@pytest.mark.timeout(900)
+def test_the_second_run_of_a_day_ends_at_the_day_budget_and_goes_on_once_it_is_raised(world: World) -> None:
+    repository = world.make_repository()
+    world.load_mngr()
+    (repository / "test_all.py").write_text("def test_1(): ...\ndef test_2(): ...\n")
+    (repository / "selftest-tui.toml").write_text("usd_per_agent = 1\nbudget_day_usd = 3\n")
+    world.run(["git", "add", "."])
+    world.run(["git", "-c", "user.name=t", "-c", "user.email=t@example.org", "commit", "-qm", "Test"])
+    # It is noon there: no midnight passes meanwhile. The number at once adapts, by the real load too.
+    world.extra.update(TZ=f"TST{time.gmtime().tm_hour - 12:+d}", SELFTEST_TUI_ADAPT="true")
+    script = str(world.script("agent.sh", AGENT))
+    command = [PROGRAM, "run", "--batch", "--agent-command", script, "--set", "verify_on_arrival=false"]
+
+    first = world.run(command, timeout=800)
+    second = world.run(command, check=False, timeout=800)
+
+    assert json.loads(first.stdout.splitlines()[-1])["outcomes"]["unchanged"] == 2
+    assert second.returncode == 3, second.stderr
+    summary = json.loads(second.stdout.splitlines()[-1])
+    assert (summary["left"], summary["paused"]) == ("budget", "the day's budget of 3.00 USD is used up")
+    assert (summary["outcomes"]["unchanged"], summary["outcomes"]["not_started"]) == (1, 1)
+    assert summary["at_once"][0]["limit"] == 20
+    plan = json.loads(world.run([*command[:2], "--dry-run", "--json", "--agent-command", script]).stdout)
+    assert plan["adapt"] is True
+    day = plan["money"]["day"]
+    assert (day["spent_usd"], day["runs"], day["affordable"], day["used_up"]) == (3.0, 2, 0, True)
+
+    resumed = world.run([PROGRAM, "resume", "--batch", "--set", "budget_day_usd=4"], timeout=800)
+    assert json.loads(resumed.stdout.splitlines()[-1])["outcomes"]["unchanged"] == 2
