@@ -167,7 +167,15 @@ def test_the_second_run_of_a_day_ends_at_the_day_budget_and_goes_on_once_it_is_r
     # It is noon there: no midnight passes meanwhile. The number at once adapts, by the real load too.
     world.extra.update(TZ=f"TST{time.gmtime().tm_hour - 12:+d}", SELFTEST_TUI_ADAPT="true")
     script = str(world.script("agent.sh", AGENT))
-    command = [PROGRAM, "run", "--batch", "--agent-command", script, "--set", "verify_on_arrival=false"]
+    command: list[str | Path] = [
+        PROGRAM,
+        "run",
+        "--batch",
+        "--agent-command",
+        script,
+        "--set",
+        "verify_on_arrival=false",
+    ]
 
     first = world.run(command, timeout=800)
     second = world.run(command, check=False, timeout=800)

@@ -16,6 +16,7 @@ from selftest_core.agents import LOCAL_PROVIDER
 from selftest_core.errors import SelftestError
 from selftest_core.frozen import dataclass
 from selftest_core.paths import runs_folder
+from selftest_core.run.fold import start_of
 from selftest_core.run.providers import places
 from selftest_core.run.store import RunFolder
 
@@ -134,7 +135,7 @@ def estimate(
         seconds=_duration(plan, one.seconds, count, _spacing(plan, one)),
         longest=_duration(plan, plan.timeout, count, _spacing(plan, one)),
         time_basis=(
-            f"{_counted(count, plan.noun)}, {min(count, plan.max_running)} at once, {span(one.seconds)} each "
+            f"{_counted(count, plan.noun)}, {min(count, start_of(plan))} at once, {span(one.seconds)} each "
             f"({one.basis}); one launched every {span(_spacing(plan, one))}"
             + ("" if one.making is None else f", as in run {one.making_run}")
         ),
@@ -197,7 +198,7 @@ def _spacing(plan: RunPlan, one: Typical) -> float:
 
 def _duration(plan: RunPlan, each: float, count: int, spacing: float) -> float:
     """Return the longer of two bounds: working in rounds, or launching one after another."""
-    rounds = math.ceil(count / plan.max_running) * each
+    rounds = math.ceil(count / start_of(plan)) * each
     making = count * spacing
     return max(rounds, making + each) if count else 0.0
 

@@ -37,6 +37,9 @@ def test_time_is_rounds_of_agents_and_says_where_it_is_from() -> None:
     assert "10 tests, 4 at once, 2 min each" in found.time_basis
     assert "the median of run 20261120-0900-1111" in found.time_basis
     assert "guess" in estimated().time_basis
+    slower = estimated(typical=Typical(120.0, "x", making=1.0), adapt=True, start_running=2)
+    assert slower.seconds == 5 * 120.0
+    assert "10 tests, 2 at once" in slower.time_basis
 
 
 @pytest.mark.parametrize(
