@@ -5,7 +5,8 @@ They are functions of an environment, not of this process, since tests, demos an
 own; platformdirs reads `os.environ` alone, and would move existing files on macOS.
 
     <config>/selftest-tui/selftest-tui.toml     the user's settings
-    <state>/selftest-tui/<hash>/                the last known fleet of one mngr host folder, and answers of its person
+    <state>/selftest-tui/<hash>/                the last known fleet of one mngr host folder, answers of its person,
+                                                and the sandboxes that were seen and ended on Modal
     <state>/selftest-tui/screen-preferences.json  theme, splits, columns and hidden agents, as chosen on screens
     <state>/selftest-tui/runs/<run>.json        pointers to runs, so that they are found from other repositories
     <state>/selftest-tui/resolutions/           resolutions of conflicts
