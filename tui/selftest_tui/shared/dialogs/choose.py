@@ -44,7 +44,7 @@ class Choose(ModalScreen[str | None]):
         ]
         chooser = OptionList(*options, markup=False)
         chooser.border_title = Content(self._title)
-        chooser.border_subtitle = Content(f"{self._again} next  ⏎ choose  esc back")
+        chooser.border_subtitle = Content(f"{self._again.replace('ctrl+', '^')} next  ⏎ choose  esc back")
         if self._current in self._choices:
             chooser.highlighted = self._choices.index(self._current)
         yield chooser

@@ -13,7 +13,7 @@ from textual.message import Message
 from textual.widgets import Input, Static
 
 from selftest_tui.shared import present
-from selftest_tui.shared.commands import completed
+from selftest_tui.shared.commands import beginning_with, completed
 from selftest_tui.shared.keys import PROMPT, SCROLLBACK, bindings_of
 
 if TYPE_CHECKING:
@@ -207,7 +207,8 @@ class Prompt(Horizontal):
         scope = "" if self.purpose != "search_text" else f"[{'x' if self.with_history else ' '}] ^r scrollback  "
         problem = self._problem_of(self.text) if self._problem_of is not None else ""
         hint = self.query_one("#hint", Static)
-        hint.set_class(bool(problem), "-problem")
+        may_go_on = bool(beginning_with(self.text, self._names))  # then the names are shown, which is no problem yet
+        hint.set_class(bool(problem) and not may_go_on, "-problem")
         hint.update(present.clean(problem) if problem else scope + self._hint)
 
     def on_input_changed(self, event: Input.Changed) -> None:
