@@ -72,6 +72,6 @@ def _problem(sure: tuple[Sighting, ...]) -> Problem:
         if len(sure) == 1
         else f"{count} on Modal, unseen by mngr, and cost money",
         says(sure, time.time()),
-        "`selftest-tui sweep` lists and ends them; each ends at its own timeout, after a day at most.",
+        "`selftest-tui sweep` lists and ends them.",
         MODAL,
     )
