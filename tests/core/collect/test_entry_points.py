@@ -27,7 +27,7 @@ SETUP_PY = "from setuptools import setup\nsetup(entry_points={'console_scripts':
          {"shop": "src/shop/cli.py", "win": "src/shop/till.py"}),
         ("pyproject.toml", "[tool.poetry.scripts]\nshop = {reference = 'shop.cli:main', type = 'console'}\n",
          {"shop": "src/shop/cli.py"}),
-        ("setup.cfg", "[options.entry_points]\nconsole_scripts =\n  shop = shop.cli:main [fast]\n  till=shop.till:run\n",
+        ("setup.cfg", "[options.entry_points]\nconsole_scripts =\n  shop = shop.cli:main [fast]\n  till=shop.till:x\n",
          {"shop": "src/shop/cli.py", "till": "src/shop/till.py"}),
         ("parts/one/setup.py", SETUP_PY, {"shop": "src/shop/cli.py"}),
         ("pyproject.toml", "[project.scripts]\nelse = 'other.cli:main'\nodd = 7\n", {}),
