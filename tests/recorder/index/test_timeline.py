@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import random
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,7 +17,8 @@ from selftest_recorder.cast.events import Header, RecordingError
 from selftest_recorder.cast.reader import read_cast
 from selftest_recorder.cast.writer import CastWriter, write_cast
 from selftest_recorder.index import index_source
-from selftest_recorder.index.index_file import build, cache_folder, file_of
+from selftest_recorder.index.index import SPACING, Index
+from selftest_recorder.index.index_file import IndexReader, build, cache_folder, file_of
 from selftest_recorder.index.timeline import Timeline, open_timeline
 from worlds import eventually
 
@@ -214,6 +216,29 @@ def test_a_kept_index_that_is_not_whole_is_made_anew(long: Path, tmp_path: Path,
         timeline.seek(123.0)
         assert timeline.read_update(whole=True) == played(long, 123.0)
     assert len(kept.read_bytes()) == len(whole)
+
+
+@pytest.mark.parametrize(("cells", "least", "most"), [(1, 0.9, 1.0), (120, 1.5, 2.0)], ids=["small", "large"])
+def test_a_large_state_is_kept_for_more_of_a_recording(tmp_path: Path, cells: int, least: float, most: float) -> None:
+    """A keyframe for each part of the file: packing a state of many colours takes longer than drawing such a part."""
+
+    def row(number: int) -> str:
+        colours = ((number + at, number * 7 + at * 3, at) for at in range(cells))
+        drawn = (f"\x1b[38;2;{a % 256};{b % 256};{c};48;2;{c};{a % 241};{b % 251}mx" for a, b, c in colours)
+        return f"\x1b[{number % 40 + 1};1H{''.join(drawn)}{'plain words ' * (0 if cells > 1 else 300)}"
+
+    path = tmp_path / "a.cast"
+    write_cast(path, Header(2, 120, 40), ((number / 9, "o", row(number)) for number in range(500)))
+    kept = tmp_path / "a.index"
+    build(read_cast(path), kept)
+    index = Index()
+    IndexReader(read_cast(path), kept, index).take()
+    places = [one.position.offset for one in index.keyframes]
+    index.close()
+    # The first are of a screen that is not full yet, and the last one ends with the file.
+    parts = [(after - before) / SPACING for before, after in pairwise(places[3:-1])]
+    assert len(parts) > 5
+    assert all(least <= part <= most for part in parts), parts
 
 
 def test_an_index_of_another_recording_is_not_used(long: Path, tmp_path: Path) -> None:
