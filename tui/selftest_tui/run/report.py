@@ -269,7 +269,7 @@ def pace_facts(run: Run, now: float) -> tuple[Fact, ...]:
     newest = run.curve[: -_MOST_LEVELS - 1 : -1]
     return (
         Fact("at once", f"{run.at_once} of {run.plan.max_running}"),
-        *(Fact("", f"{one.limit}: {one.reason or 'at first'}, {when(one.at, now)}") for one in newest),
+        *(Fact("", f"{one.limit}: {one.reason or 'at first'} ({present.ago(now - one.at)} ago)") for one in newest),
     )
 
 
