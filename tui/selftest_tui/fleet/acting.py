@@ -52,7 +52,7 @@ _DOING = {
     Act.DESTROY: ("Destroy", "Destroying"),
 }
 _WHAT_IT_MEANS = {
-    Act.STOP: "What runs in it ends. Its work dir stays; S starts it again.",
+    Act.STOP: "What runs in it ends. Its work dir stays, and it can be started again.",
     Act.START: "Its command is run again in its work dir.",
     Act.DESTROY: "It ends, and a work dir that mngr made for it is deleted, with all that is not committed. "
     "Branches stay. This cannot be undone.",
@@ -60,7 +60,7 @@ _WHAT_IT_MEANS = {
 _OVER = (State.STOPPED, State.DONE)
 _MESSAGE_ON_A_DIALOG = (
     "A dialog is open. mngr presses Escape there before it types the message: that is taken for No, and may interrupt "
-    "what the agent is doing. To answer the dialog itself, type into it (i) or attach (⏎)."
+    "what the agent is doing. To answer the dialog itself, type into it, or attach."
 )
 _DANGEROUS_KEYS = (
     "On this tmux server mngr has bound Ctrl-Q to destroy the agent that you are attached to, and Ctrl-T to stop it, "
