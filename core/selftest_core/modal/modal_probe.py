@@ -9,7 +9,7 @@ from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from selftest_core.errors import RefusedError, ToolError, ToolFailedError, ToolOutputError
+from selftest_core.errors import RefusedError, ToolError, ToolFailedError, ToolOutputError, ToolTimeoutError
 from selftest_core.frozen import dataclass
 from selftest_core.tools.mngr import interpreter_of
 from selftest_core.tools.process import run
@@ -99,10 +99,14 @@ def ask(
         "app": account.app, "seconds": seconds - _MARGIN, "workspace": workspace, "look": look, "spend": spend,
         "poll": list(poll), "terminate": list(terminate),
     }  # fmt: skip
-    done = run(
-        (python, "-I", _PROGRAM), timeout=seconds, cwd=Path("/"), env=_environment(environ, account),
-        input=json.dumps(request), limit=_LIMIT,
-    )  # fmt: skip
+    try:
+        done = run(
+            (python, "-I", _PROGRAM), timeout=seconds, cwd=Path("/"), env=_environment(environ, account),
+            input=json.dumps(request), limit=_LIMIT,
+        )  # fmt: skip
+    except ToolTimeoutError as late:
+        _refuse_error({"kind": "unreachable", "message": f"Modal did not answer within {seconds:g} s"}, late)
+        raise
     try:
         told = json.loads(done.stdout)
     except ValueError:
@@ -129,7 +133,7 @@ def _environment(environ: Mapping[str, str], account: ModalAccount) -> dict[str,
     return made
 
 
-def _refuse_error(error: object) -> None:
+def _refuse_error(error: object, cause: Exception | None = None) -> None:
     if not isinstance(error, dict):
         return
     kind, message = error.get("kind"), str(error.get("message", ""))[:1000]
@@ -142,7 +146,7 @@ def _refuse_error(error: object) -> None:
         "missing": ("Modal's client is not installed beside mngr", "Install mngr with its plugin: imbue-mngr-modal"),
     }
     title, hint = titles.get(str(kind), ("Modal could not be asked", ""))
-    raise (ToolFailedError if kind != "other" else ToolError)(title, message, hint)
+    raise (ToolFailedError if kind != "other" else ToolError)(title, message, hint) from cause
 
 
 def _read(told: Mapping[str, Any]) -> ModalAnswer:
