@@ -14,7 +14,6 @@ from __future__ import annotations
 import atexit
 import json
 import os
-import shlex
 import shutil
 import socket
 import subprocess
@@ -38,11 +37,12 @@ _servers: dict[tuple[Path, str], tuple[subprocess.Popen[str], Path]] = {}
 def install(folder: Path, program: Path, plugins: str) -> Path:
     """Write a program `mngr` into this folder that is `program`, loaded once with this PYTHONPATH; return it."""
     folder.mkdir(parents=True, exist_ok=True)
-    # A script, as the launcher looks for the socket beside itself, and the path of a socket must be short.
+    (folder / "program").symlink_to(program.absolute())
+    (folder / "socket").symlink_to(_server(program, plugins) / "socket")
     launcher = folder / "mngr"
-    launcher.write_text(
-        f'#!/bin/sh\nexec {shlex.quote(str(_server(program, plugins) / "mngr"))} "$@"\n', encoding="utf-8"
-    )
+    # Its first lines say what those of an installed mngr say: the interpreter, and that it is the program imbue.mngr.
+    text = SERVER.with_name("launcher.py").read_text(encoding="utf-8")
+    launcher.write_text(f"#!{sys.executable}\n# imbue.mngr\n{text}", encoding="utf-8")
     launcher.chmod(0o755)
     return launcher
 

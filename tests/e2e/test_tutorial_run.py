@@ -396,7 +396,8 @@ def test_a_run(e2e: EndToEnd, shop: World) -> None:
     (ours,) = [ref for ref in refs if ref.startswith(f"refs/selftest/{summary['run']}/") and "/candidate " not in ref]
     assert ours.endswith("[FIX_IMPL] Round the tax")
     assert not [ref for ref in refs if ref.startswith("refs/heads/mngr")]
-    assert [agent["state"] for agent in shop.listing()["agents"]] == ["STOPPED"]
+    agents = [agent for agent in shop.listing()["agents"] if agent["labels"]["selftest_run"] == summary["run"]]
+    assert [agent["state"] for agent in agents] == ["STOPPED"]
     # Its terminal was recorded, with what happened to it, and nothing of the recorder is left.
     folder = shop.repository / ".selftest" / "runs" / summary["run"]
     (path,) = folder.glob("agents/*/attempt-1/terminal.cast")

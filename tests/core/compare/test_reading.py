@@ -12,7 +12,7 @@ from selftest_core.errors import SelftestError, UsageError
 from selftest_core.run.plan.plan import RestingTest, Suite
 from selftest_core.verify.kept.verification_file import keep_verification
 from selftest_core.verify.sandbox import Isolation
-from selftest_core.verify.schedule import TestReport
+from selftest_core.verify.schedule import TestReport as Reported
 from selftest_core.verify.verdicts import Effect, Verdict
 from selftest_core.verify.verification import Verification, Verified
 from worlds import World, a_world
@@ -94,7 +94,7 @@ def test_runs_of_the_same_suite_say_themselves_what_is_new_gone_or_resting(world
 def test_a_test_that_a_verification_found_flaky_is_newly_flaky(world: World) -> None:
     repository = Repository(world.repository)
     before, after = (repository.run(run, {STAYS: GREEN}) for run in (BEFORE, AFTER))
-    flaky = TestReport(STAYS, Verdict.GREEN, Verdict.FLAKY, Effect.UNKNOWN, (), None, (), "")
+    flaky = Reported(STAYS, Verdict.GREEN, Verdict.FLAKY, Effect.UNKNOWN, (), None, (), "")
     verification = Verification("c" * 40, Verified.FLAKY, {}, (flaky,), False, 3, 1, 1, 0, {})
     keep_verification(after.path, verification, Isolation("none", ""), 1.0)
 
