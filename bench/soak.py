@@ -43,7 +43,7 @@ _POLLS = ("--set", "poll_local=5", "--set", "poll_remote=1", "--set", "poll_all=
 
 @dataclass(slots=True)
 class Soaked:
-    """What was measured so far. Times are milliseconds; `memory`: seconds since the start and KiB."""
+    """Measurements so far. Times are milliseconds; `memory`: seconds since the start and KiB."""
 
     changes: list[float] = field(default_factory=list)
     keys: list[float] = field(default_factory=list)
@@ -106,14 +106,14 @@ class Soak:
         else:
             marker.unlink()
         self._working += 1 if is_working else -1
-        time.sleep(self._random.uniform(0.0, 0.4))
+        time.sleep(self._random.uniform(0.0, 0.4))  # keys come at any moment of a refresh
         pressed = self._screen.press(_DOWN if turn // 20 % 2 == 0 else _UP)[1] if turn % 2 else None
         if turn % 20 == 0:
             self.soaked.bare.append(self._bare.press())
-        time.sleep(max(0.0, began + _TURN - time.perf_counter()))
+        time.sleep(max(0.0, began + _TURN - time.perf_counter()))  # one change a second is what is measured
         seen = self._read(name, is_working, turn % 2 == 1, pressed)
         while seen is None and time.perf_counter() - changed < _MISSED:
-            time.sleep(0.2)
+            time.sleep(0.2)  # a reader of the terminal offers no event
             seen = self._read(name, is_working, turn % 2 == 1, None)
         if seen is None:
             self.soaked.missed.append(f"{name} at {datetime.now(UTC):%H:%M:%S}: {self._reader.lines[0].strip()}")

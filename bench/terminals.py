@@ -1,4 +1,4 @@
-"""What a terminal shows, read from what was printed to it, and a bare Textual app to compare with."""
+"""The screen of a terminal, read from what was printed to it, and a bare Textual app to compare with."""
 
 from __future__ import annotations
 

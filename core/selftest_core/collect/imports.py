@@ -57,7 +57,7 @@ def source_text(path: Path) -> str:
         return ""
 
 
-def parsed(source: str) -> ast.Module:
+def parsed(source: str | bytes) -> ast.Module:
     """Parse Python; an empty module for what is none."""
     try:
         with warnings.catch_warnings():

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from selftest_core.run.fold import Run, RunRow
 
 RATIO = 1.5
-"""How many times as long or as dear: agents with the same task differ by tens of percent from run to run."""
+"""Factor from which a test is slower or dearer: agents with the same task differ by tens of percent from run to run."""
 LEAST_SECONDS = 60.0
 """Seconds that a slower test takes longer, at least: below a minute nobody waits differently."""
 LEAST_TOKENS = 20_000

@@ -12,6 +12,7 @@ import tomllib
 import warnings
 from typing import TYPE_CHECKING
 
+from selftest_core.collect.imports import parsed
 from selftest_core.frozen import dataclass
 from selftest_core.review.changes.weakening import find_weakenings
 from selftest_core.sync.gaps import edited_block
@@ -122,7 +123,7 @@ def _is_mending(found: Weakening, gap: Gap, stale: set[str], before: Snapshot) -
 
 def _constant(source: bytes, name: str) -> str:
     """Return the text of a module's constant, empty for none."""
-    for statement in _parsed(source).body:
+    for statement in parsed(source).body:
         match statement:
             case ast.Assign(targets=[ast.Name(id=found)], value=ast.Constant(value=str(text))) if found == name:
                 return text
@@ -204,17 +205,8 @@ def _functions(snapshot: Snapshot) -> dict[str, TestFunction]:
     return {
         "::".join((path, *names, function.name)): function
         for path, source in snapshot.tests.items()
-        for names, function in each_test(_parsed(source).body)
+        for names, function in each_test(parsed(source).body)
     }
-
-
-def _parsed(source: bytes) -> ast.Module:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return ast.Module([], [])
 
 
 def _text(content: bytes | None) -> str | None:

@@ -48,7 +48,7 @@ ONE, MANY, BACK = (f"tests/test_desk.py::{name}" for name in ("test_one", "test_
 RAN = {"": (1, 3, 9), f"{ONE}|run": (5, 7), f"{MANY}|run": (5, 6), f"{BACK}|run": (10,)}
 """The lines of the cart that ran when it was imported, and in each test, by pytest-cov's contexts."""
 COMMITTED = 1_700_000_000
-"""When repositories commit here."""
+"""The time of commits here."""
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ TIMES = {BEFORE: 1_763_600_000.0, AFTER: 1_763_690_000.0}
 
 @dataclass(frozen=True)
 class Told:
-    """How a test went. `seconds`: of its agent. `verified`: the verdict on its claim, empty without one."""
+    """The end of a test. `seconds`: of its agent. `verified`: the verdict on its claim, empty without one."""
 
     end: End | None
     seconds: float = 300.0

@@ -148,7 +148,7 @@ def load() -> Any:
     except Exception as error:  # whatever a version of mngr may raise
         print(f"odd: it could not be loaded: {type(error).__name__}: {error}".replace("\n", " ")[:500], flush=True)
         sys.exit(1)
-    with contextlib.suppress(Exception):
+    with contextlib.suppress(Exception):  # without it calls are only slower, and one that needs it says what is wrong
         # mngr sorts each listing by an expression in CEL, whose library builds its parser at the first use and keeps
         # it: two thirds of what a fork's own work on a list of a few agents costs.
         importlib.import_module("celpy").Environment()

@@ -1,4 +1,4 @@
-"""What earlier runs say: who was green and unchanged, which runs count, and which suites are compared."""
+"""Answers of earlier runs: who was green and unchanged, which runs count, and which suites are compared."""
 
 from __future__ import annotations
 
