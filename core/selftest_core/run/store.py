@@ -228,7 +228,7 @@ def forget(run: str, environ: Mapping[str, str]) -> None:
 def run_folders(environ: Mapping[str, str], repository: Path | None = None) -> tuple[RunFolder, ...]:
     """List the runs of `repository`, newest first, then the existing ones of other repositories."""
     own = [] if repository is None else list(runs_folder(repository).glob("*/plan.json"))
-    found = {path.parent.resolve(): True for path in sorted(own, reverse=True)}
+    found = {path.parent.resolve(): True for path in sorted(own, key=_order, reverse=True)}
     for pointer in sorted(runs_registry(environ).glob("*.json"), reverse=True):
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
             said: Any = json.loads(pointer.read_text(encoding="utf-8"))
@@ -236,6 +236,16 @@ def run_folders(environ: Mapping[str, str], repository: Path | None = None) -> t
             if (path / "plan.json").is_file():
                 found.setdefault(path.resolve(), True)
     return tuple(RunFolder(path) for path in found)
+
+
+def _order(plan: Path) -> tuple[str, float, str]:
+    """Return the order of a run by its plan's file: its id has the minute, and the file the order within it."""
+    run = plan.parent.name
+    try:
+        written = plan.stat().st_mtime
+    except OSError:  # swept meanwhile
+        written = 0.0
+    return (run.rpartition("-")[0] or run, written, run)
 
 
 def find_run(
