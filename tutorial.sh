@@ -226,8 +226,8 @@ selftest-tui review --batch --base main ada bob --decisions decisions.json --pub
 printf '{"default": "keep", "splits": {"%s": [{"files": ["docs/use.md"]}]}, "squash": [["%s", "%s"]], "messages": {"%s": "Tidy up"}}' $(git rev-parse zoe ada bob zoe) > decisions.json
 selftest-tui review --batch --base main ada bob zoe --decisions decisions.json --publish shaped
 
-# The same on the screen: `*` selects a hunk, `%` splits, `space` marks and `(` squashes, `:` opens the message in the
-# editor; `z` undoes each.
+# The same on the screen: `*` selects a hunk, `%` splits, `space` marks and `(` squashes, `^w` opens the message in
+# the editor; `z` undoes each.
 selftest-tui review main..zoe
 
 # A branch on its own keeps its order; one commit of it is left out here.

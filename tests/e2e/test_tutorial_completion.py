@@ -60,7 +60,9 @@ def test_completion_in_bash(e2e: EndToEnd, world: World, tmp_path: Path) -> None
     offered = ["-rf", "20261123-0800-ab", "review-1234"]
     assert sorted(completed(script, folder, "runs", "")) == offered
     assert completed(script, folder, "stop", "2026") == offered[1:2]
-    assert completed(script, tmp_path, "runs", "") == [], "outside of a repository"
+    assert completed(script, tmp_path, "stop", "") == [], "outside of a repository"
+    assert completed(script, folder, "run", "../s") == ["../src"], "a folder of tests"
+    assert completed(script, folder, "runs", "../s") == ["../src"], "a folder of outcomes"
     assert not list(tmp_path.rglob("broken-out")), "a name of a folder was run"
 
 
@@ -99,6 +101,8 @@ def test_completion_in_fish(e2e: EndToEnd, world: World, tmp_path: Path) -> None
     assert answer["shell"] == "fish"
     assert offered("selftest-tui run --on-cluster ") == ["ask", "pause", "go"]
     assert "20261123-0800-ab" in offered("selftest-tui runs ")
+    assert offered("selftest-tui runs ../s") == ["../src/"]
+    assert offered("selftest-tui run ../s") == ["../src/"]
     assert not list(tmp_path.rglob("broken-out"))
 
 

@@ -78,8 +78,8 @@ def test_shape_a_change_that_has_no_such_file_any_more(e2e: EndToEnd, world: Wor
 
 
 ON_THE_SCREEN = """
-    # The same on the screen: `*` selects a hunk, `%` splits, `space` marks and `(` squashes, `:` opens the message in the
-    # editor; `z` undoes each.
+    # The same on the screen: `*` selects a hunk, `%` splits, `space` marks and `(` squashes, `^w` opens the message in
+    # the editor; `z` undoes each.
     selftest-tui review main..zoe
 """  # noqa: E501 -- the block's own line
 

@@ -28,6 +28,8 @@ _RUNS = (
     "ls .selftest/runs 2>/dev/null | LC_ALL=C grep -x [A-Za-z0-9_-][A-Za-z0-9._-]*'"
 )
 _FUNCTION = "_selftest_tui_runs"
+# By "_file" in its name shtab's script for bash knows that it offers files: a folder is completed without a blank.
+_WITH_FILES = f"{_FUNCTION}_and_files"
 RUNS: dict[str, Any] = {
     "bash": _FUNCTION,
     "zsh": _FUNCTION,
@@ -40,6 +42,17 @@ RUNS: dict[str, Any] = {
     },
 }
 """How each shell finds the runs of the repository around the current folder."""
+RUNS_AND_FILES: dict[str, Any] = {
+    "bash": _WITH_FILES,
+    "zsh": _WITH_FILES,
+    "fish": f"({_FUNCTION}; __fish_complete_path (commandline -ct))",
+    "tcsh": "f",
+    "preamble": {
+        "bash": f'{_WITH_FILES}() {{\n  {_FUNCTION} "$1"\n  compgen -f -- "$1"\n}}',
+        "zsh": f"{_WITH_FILES}() {{\n  {_FUNCTION}\n  _files\n}}",
+    },
+}
+"""The runs, and files and folders. The function of the runs is that of `RUNS`."""
 
 
 def add_completion(add_command: AddCommand, build_parser: BuildParser) -> None:
@@ -72,9 +85,11 @@ def completion(call: Call, build_parser: BuildParser) -> int:
     parser, _ = build_parser()
     for action in _arguments(parser):
         match action.metavar:
-            case "RUN" | "RUN|PATH" | "TARGET":
+            case "RUN" | "TARGET":
                 action.complete = RUNS  # type: ignore[attr-defined]  # shtab's own way
-            case "FILE" | "RECORDING" | "SCRIPT" | "PATH":
+            case "RUN|PATH":
+                action.complete = RUNS_AND_FILES  # type: ignore[attr-defined]
+            case "FILE" | "RECORDING" | "SCRIPT" | "PATH" | "TESTS":
                 action.complete = shtab.FILE  # type: ignore[attr-defined]
             case "DIR" | "FOLDER":
                 action.complete = shtab.DIRECTORY  # type: ignore[attr-defined]
