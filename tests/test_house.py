@@ -144,6 +144,20 @@ def test_one_module_starts_programs() -> None:
     }  # fmt: skip
 
 
+def test_scrolling_by_a_key_does_not_wait_for_the_next_frame() -> None:
+    """Else of several keys between two frames, as a held key sends them on a busy machine, only the last one counts."""
+    waiting = [
+        f"{path.relative_to(ROOT)}:{call.lineno}"
+        for path in own_code()
+        for call in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(call, ast.Call)
+        and isinstance(call.func, ast.Attribute)
+        and call.func.attr == "scroll_relative"
+        and "immediate" not in {word.arg for word in call.keywords}
+    ]
+    assert waiting == []
+
+
 def test_frozen_values_are_made_in_one_way() -> None:
     standard = re.compile(r"^from dataclasses import .*\bdataclass\b", re.MULTILINE)
     others = [

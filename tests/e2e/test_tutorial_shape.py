@@ -81,7 +81,7 @@ ON_THE_SCREEN = """
     # The same on the screen: `*` selects a hunk, `%` splits, `space` marks and `(` squashes, `^w` opens the message in
     # the editor; `z` undoes each.
     selftest-tui review main..zoe
-"""  # noqa: E501 -- the block's own line
+"""
 
 
 def test_shape_on_the_screen(e2e: EndToEnd, world: World, desk: Repository) -> None:

@@ -84,6 +84,7 @@ def write_settings(repository: Path, agent: Mapping[str, Value], timeout: float,
         "pytest_command": pytest_command(),
         "timeout": timeout,
         "max_running": agents,
+        "adapt": False,  # else one agent that hangs, as its story has it, keeps all others waiting on a busy machine
         "launch_rate": 10.0,
         "on_cluster": "go",
     }

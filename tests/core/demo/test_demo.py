@@ -16,8 +16,10 @@ import pytest
 
 from core.demo.demos import a_demo
 from selftest_core.cleanup.demo_folders import Claim, processes_of
+from selftest_core.config import load_config
 from selftest_core.demo.other_roles import HEADING
 from selftest_core.demo.scenarios import CAST
+from selftest_core.demo.staging import write_settings
 from selftest_core.schema.registry import schema
 from worlds import BIN, PATIENCE, eventually
 
@@ -220,6 +222,13 @@ def test_what_a_killed_demo_leaves_is_shown_by_sweep_and_removed_when_agreed(wor
         assert processes_of(folder) == ()
         assert alive.path.is_dir()
         alive.release()
+
+
+def test_agents_of_a_demo_that_wait_keep_no_other_waiting_on_a_busy_machine(tmp_path: Path) -> None:
+    write_settings(tmp_path, {"agent": "command"}, timeout=60.0, agents=14)
+
+    config = load_config(tmp_path, {})
+    assert (config.adapt, config.max_running) == (False, 14)
 
 
 def test_a_demo_of_no_sensible_size_or_speed_is_refused(world: World) -> None:

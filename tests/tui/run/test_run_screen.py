@@ -153,7 +153,7 @@ async def test_the_run_goes_on_under_the_cursor(tmp_path: Path) -> None:
             ("", "9: 4 of 12 agents are rate limited (0 s ago)"),
             ("", f"{story.plan.max_running}: at first (25 min ago)"),
         ]
-        assert f"at most 9 (of {story.plan.max_running}) at once" in facts_of(story.run, progress(story.run, 0.0))
+        assert f"9 of {story.plan.max_running} at once" in facts_of(story.run, progress(story.run, 0.0))
 
 
 async def test_what_comes_back_while_the_screen_is_taken_down_breaks_nothing(tmp_path: Path) -> None:
@@ -186,6 +186,17 @@ async def test_a_conductor_that_goes_is_missed_and_one_that_comes_is_seen(tmp_pa
             assert not one.screen.problems
         await one.until(lambda: "no conductor" in one.head, "its end without a reason")
         assert "without a reason" in next(problem.detail for problem in one.screen.problems)
+
+
+async def test_a_budget_that_ended_a_run_comes_before_its_end_and_says_what_to_do(tmp_path: Path) -> None:
+    story = run_scenes.abandoned(tmp_path)
+    story.note(Event.PAUSED, 1_399, by="budget", reason="the day's budget of 2.00 USD is used up", signature="")
+    story.note(Event.LEFT, 1_400, why="budget")
+    async with shown(story, is_live=False) as one:
+        used_up, nobody = one.screen.problems
+        assert used_up.title == "Launching paused: the day's budget of 2.00 USD is used up"
+        assert f"`selftest-tui resume {run_scenes.RUN}`" in used_up.hint, "only this reads a raised setting"
+        assert nobody.title == "This run has no conductor"
 
 
 async def test_a_smoke_agent_is_seen_and_its_failure_is_told(tmp_path: Path) -> None:

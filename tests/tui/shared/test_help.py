@@ -76,3 +76,16 @@ async def test_end_and_home_scroll_at_once() -> None:
         assert text.scroll_offset.y == 0
         await one.press("pagedown", "pageup", "j")
         assert text.scroll_offset.y == 1
+
+
+async def test_keys_that_come_before_the_next_frame_each_scroll() -> None:
+    async with driven(scenes.few().view, size=(100, 20)) as one:
+        page = await opened(one)
+        text = page.query_one("#page")
+        for _ in range(3):
+            page.action_scroll(1)
+        assert text.scroll_offset.y == 3
+        page.action_go("end")
+        page.action_scroll(-1)
+        await one.press("n")
+        assert text.scroll_offset.y == text.max_scroll_y - 1

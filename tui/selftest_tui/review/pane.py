@@ -436,7 +436,7 @@ class ReviewPane(TabbedPane, can_focus=False):
         if self.tab in ("diff", "alternatives"):
             self.shown_diff.scroll_lines(lines)
         else:
-            self._scrolls[self.tab].scroll_relative(y=lines, animate=False)
+            self._scrolls[self.tab].scroll_relative(y=lines, animate=False, immediate=True)
 
     def pan_text(self, cells: int) -> None:
         """Scroll the diff sideways: negative is to the left."""

@@ -81,4 +81,4 @@ class PullRequestPage(ModalScreen[bool]):
 
     def action_scroll(self, lines: int) -> None:
         """Scroll down, or up with a negative number."""
-        self.query_one("#body").scroll_relative(y=lines, animate=False)
+        self.query_one("#body").scroll_relative(y=lines, animate=False, immediate=True)

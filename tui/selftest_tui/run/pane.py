@@ -282,11 +282,11 @@ class RunPane(TypingPane, can_focus=False):
         if self.tab == "terminal":
             self.preview.scroll_text(lines)
         else:
-            self.query_one(f"#{self.tab}").scroll_relative(y=lines, animate=False)
+            self.query_one(f"#{self.tab}").scroll_relative(y=lines, animate=False, immediate=True)
 
     def pan_text(self, cells: int) -> None:
         """Scroll the tab that is shown sideways; negative is to the left."""
         if self.tab == "terminal":
             self.preview.pan(cells)
         else:
-            self.query_one(f"#{self.tab}").scroll_relative(x=cells, animate=False)
+            self.query_one(f"#{self.tab}").scroll_relative(x=cells, animate=False, immediate=True)

@@ -106,7 +106,7 @@ class StartScreen(KeyedScreen):
                     self.post_message(self.Refused())
             case _:
                 lines = {"scroll_down": 1, "scroll_up": -1, "page_down": 10, "page_up": -10}[action]
-                self.query_one("#offer").scroll_relative(y=lines, animate=False)
+                self.query_one("#offer").scroll_relative(y=lines, animate=False, immediate=True)
         return None
 
     async def _begin_run(self) -> None:

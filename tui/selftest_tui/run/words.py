@@ -16,7 +16,7 @@ from selftest_tui.shared.keys import shown
 
 if TYPE_CHECKING:
     from selftest_core.fleet.view import Row
-    from selftest_core.run.fold import RunRow
+    from selftest_core.run.fold import Run, RunRow
     from selftest_tui.run.feed import RunNews
 
 type How = End | Phase
@@ -168,12 +168,9 @@ def run_problems(news: RunNews | None, is_starting: bool) -> tuple[Problem, ...]
             Problem("conductor", title, left if run.conductors else "", f"{shown('run.pause', 'H')} resumes it.")
         )
     if run.paused and not run.is_over:
-        hint = (
-            f"{shown('run.pause', 'H')} resumes launching, and accepts this cause."
-            if run.paused_by == "cluster"
-            else f"{shown('run.pause', 'H')} resumes launching."
-        )
-        found.append(Problem("paused", f"Launching paused: {run.paused}", f"by {run.paused_by}", hint))
+        paused = Problem("paused", f"Launching paused: {run.paused}", f"by {run.paused_by}", _way_out_of_pause(run))
+        # The cause of a conductor's end comes before the end.
+        found.insert(0 if run.left in ("budget", "paused") else len(found), paused)
     if run.slowed and not run.is_over:
         found.append(Problem("slowed", f"Launching slowed down: {run.slowed}", "", "It speeds up again by itself."))
     stuck = [row for row in run.rows.values() if row.says]
@@ -182,6 +179,17 @@ def run_problems(news: RunNews | None, is_starting: bool) -> tuple[Problem, ...]
         title = f"{present.plural(len(stuck), 'agent')} could not be stopped"
         found.append(Problem("stopping", title, names, "`selftest-tui sweep` removes them."))
     return tuple(found)
+
+
+def _way_out_of_pause(run: Run) -> str:
+    """Return how launching goes on."""
+    if run.paused_by == "budget":
+        return (
+            "Raise the budget in the settings; one of a day begins anew at midnight. Then "
+            f"`selftest-tui resume {run.plan.run}` resumes the run."
+        )
+    accepts = ", and accepts this cause" if run.paused_by == "cluster" else ""
+    return f"{shown('run.pause', 'H')} resumes launching{accepts}."
 
 
 def run_way_back(run: str, news: RunNews | None) -> str:

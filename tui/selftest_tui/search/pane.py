@@ -37,11 +37,11 @@ class SearchPane(VerticalScroll, can_focus=False):
 
     def scroll_text(self, lines: int) -> None:
         """Scroll down, or up if negative."""
-        self.scroll_relative(y=lines, animate=False)
+        self.scroll_relative(y=lines, animate=False, immediate=True)
 
     def pan_text(self, cells: int) -> None:
         """Scroll right, or left if negative."""
-        self.scroll_relative(x=cells, animate=False)
+        self.scroll_relative(x=cells, animate=False, immediate=True)
 
     def show(self, line: SearchLine | None, around: Sequence[tuple[int, str]] = ()) -> None:
         """Show a line with the lines around it, as far as they are known."""

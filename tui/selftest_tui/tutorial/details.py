@@ -70,11 +70,11 @@ class TutorialDetails(VerticalScroll, can_focus=False):
 
     def scroll_text(self, lines: int) -> None:
         """Scroll down, or up if negative."""
-        self.scroll_relative(y=lines, animate=False)
+        self.scroll_relative(y=lines, animate=False, immediate=True)
 
     def pan_text(self, cells: int) -> None:
         """Scroll right, or left if negative."""
-        self.scroll_relative(x=cells, animate=False)
+        self.scroll_relative(x=cells, animate=False, immediate=True)
 
     def show(self, line: Line | None, tutorial: str) -> None:
         """Show another line. `tutorial`: the file's name."""

@@ -140,14 +140,14 @@ class SidePane(TypingPane, can_focus=False):
         if self._tab == "preview":
             self.preview.scroll_text(lines)
         else:
-            self.query_one(f"#{self._tab}").scroll_relative(y=lines, animate=False)
+            self.query_one(f"#{self._tab}").scroll_relative(y=lines, animate=False, immediate=True)
 
     def pan_text(self, cells: int) -> None:
         """Scroll the shown tab sideways; negative is to the left."""
         if self._tab == "preview":
             self.preview.pan(cells)
         else:
-            self.query_one(f"#{self._tab}").scroll_relative(x=cells, animate=False)
+            self.query_one(f"#{self._tab}").scroll_relative(x=cells, animate=False, immediate=True)
 
     def start_typing(self) -> None:
         """Send every key to the shown pane from now on. Raises SelftestError if there is none."""

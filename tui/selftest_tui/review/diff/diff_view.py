@@ -242,7 +242,7 @@ class DiffView(ScrollView, can_focus=False):
     def scroll_lines(self, lines: int) -> None:
         """Scroll down, or up if negative, and select the first hunk on the screen."""
         top = max(0, min(self.scroll_offset.y + lines, self.max_scroll_y))
-        self.scroll_to(y=top, animate=False, force=True)
+        self.scroll_to(y=top, animate=False, force=True, immediate=True)
         if lines and self.layout_of_rows.hunks:
             self.here = self.layout_of_rows.hunk_at(top)
             self.refresh()

@@ -112,7 +112,7 @@ class Question(ModalScreen["bool | None"]):
 
     def action_scroll_lines(self, lines: int) -> None:
         for box in self.query("#lines").results(VerticalScroll):
-            box.scroll_relative(y=lines, animate=False)
+            box.scroll_relative(y=lines, animate=False, immediate=True)
 
 
 class Results(ModalScreen["tuple[Target, ...]"]):
@@ -215,4 +215,4 @@ class Results(ModalScreen["tuple[Target, ...]"]):
         self.dismiss(())
 
     def action_scroll_lines(self, lines: int) -> None:
-        self.query_one("#lines", VerticalScroll).scroll_relative(y=lines, animate=False)
+        self.query_one("#lines", VerticalScroll).scroll_relative(y=lines, animate=False, immediate=True)

@@ -114,17 +114,17 @@ class Page(ModalScreen[None]):
 
     def action_scroll(self, lines: int) -> None:
         """Scroll down, or up with a negative number."""
-        self.query_one("#page").scroll_relative(y=lines, animate=False)
+        self.query_one("#page").scroll_relative(y=lines, animate=False, immediate=True)
 
     def action_page(self, pages: int) -> None:
         """Scroll by pages."""
         page = self.query_one("#page")
-        page.scroll_relative(y=pages * max(1, page.size.height - 1), animate=False)
+        page.scroll_relative(y=pages * max(1, page.size.height - 1), animate=False, immediate=True)
 
     def action_go(self, place: str) -> None:
         """Scroll to the first line ("home") or the last ("end")."""
         page = self.query_one("#page")
-        page.scroll_to(y=0 if place == "home" else page.max_scroll_y, animate=False)
+        page.scroll_to(y=0 if place == "home" else page.max_scroll_y, animate=False, immediate=True)
 
 
 class _Text(VerticalScroll, inherit_bindings=False):

@@ -97,4 +97,4 @@ class Options(ModalScreen[str]):
     def action_scroll_lines(self, lines: int) -> None:
         """Scroll the list."""
         for box in self.query("#lines").results(VerticalScroll):
-            box.scroll_relative(y=lines, animate=False)
+            box.scroll_relative(y=lines, animate=False, immediate=True)
