@@ -46,6 +46,7 @@ ALLOWED = {
     "ReviewScreen.is_settled": "tests wait for it",
     "ReviewSession.set_apart": "the review's screen, whose keys for rows follow",
     "ReviewSession.rejoin": "as set_apart",
+    "share_probes": "loaded/server.py imports its module by name, in mngr's interpreter",
     "Tutorial.preamble": "tests compare all pieces of a file with the file",
     "_Actor.dawdle": "a verb of the scripts that tests/agents gives to the scripted model",
 }

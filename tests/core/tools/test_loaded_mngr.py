@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import loaded_mngr
 from selftest_core.errors import ToolError, ToolTimeoutError
 from selftest_core.tools.loaded.loaded_mngr import LoadedMngr
 from selftest_core.tools.mngr import Mngr, MngrProgram, list_arguments
@@ -35,6 +36,12 @@ def world() -> Iterator[World]:
     with a_world() as made:
         made.make_repository()
         made.create("steady", "sleep", "100000", labels={"selftest_test": "tests/test_a.py::test_a"})
+        agents = {name: made.create(name, "sleep", "100000") for name in ("busy", "moved", "split", "double", "gone")}
+        (made.agent_dir(agents["busy"]) / "active").touch()
+        made.tmux("rename-session", "-t", "=mngr-moved", "elsewhere")
+        made.tmux("split-window", "-d", "-b", "-t", "=mngr-split:agent", "cat")
+        made.tmux("new-window", "-d", "-n", "agent", "-t", "=mngr-double:", "cat")
+        made.tmux("kill-session", "-t", "=mngr-gone")
         yield made
 
 
@@ -90,6 +97,46 @@ def test_it_answers_as_the_program_does(world: World, loaded: LoadedMngr, argume
     assert (cheap.exit_status, steady(cheap.stdout), cheap.stderr) == (
         plain.exit_status, steady(plain.stdout), plain.stderr,
     )  # fmt: skip
+
+
+STATES = {
+    "steady": "WAITING", "busy": "RUNNING", "moved": "WAITING", "split": "REPLACED", "double": "STOPPED",
+    "gone": "STOPPED",
+}  # fmt: skip
+
+
+def asked(world: World) -> tuple[dict[str, str], list[str]]:
+    """The states of the agents by the loaded mngr, and how often it called tmux and ps for them."""
+    calls = world.root / "calls"
+    for program in ("tmux", "ps"):
+        world.script(program, f'#!/bin/sh\necho "{program} $1" >> {calls}\nexec /usr/bin/{program} "$@"\n')
+    calls.unlink(missing_ok=True)
+    environment = {**world.environment, "PATH": f"{world.root / 's'}{os.pathsep}{world.environment['PATH']}"}
+    done = loaded_mngr.call(PROGRAM.path, list_arguments("local"), env=environment, cwd=world.repository, timeout=100)
+    return {
+        agent["name"]: agent["state"] for agent in json.loads(done.stdout)["agents"]
+    }, calls.read_text().splitlines()
+
+
+def test_agents_of_one_list_are_probed_together_except_those_in_doubt(world: World) -> None:
+    states, calls = asked(world)
+    assert {name: state for name, state in states.items() if name in STATES} == STATES
+    assert calls.count("tmux list-panes") == 1 + 2, "one for all, and two for double"
+    assert calls.count("tmux has-session") == 2, "mngr confirms that gone has none, and looks for the window of double"
+    assert calls.count("ps -e") == 1 + 1
+
+
+def test_a_program_that_calls_itself_a_line_of_the_listing_changes_no_other_agent(world: World) -> None:
+    line = world.tmux("list-panes", "-t", "=mngr-busy:", "-F", "#{@mngr_agent_id}|mngr-busy|agent|#{window_id}").strip()
+    # tmux adds the end of each line, and lists this session first.
+    world.tmux("new-session", "-d", "-s", "a", "-n", "w", "bash", "-c", f'exec -a "x|1\n{line}|0|bash" cat')
+    try:
+        eventually(lambda: line in world.tmux("list-panes", "-a", "-F", "#{pane_current_command}"), "its name")
+        states, calls = asked(world)
+    finally:
+        world.tmux("kill-session", "-t", "=a")
+    assert {name: state for name, state in states.items() if name in STATES} == STATES
+    assert calls.count("ps -e") > len(STATES), "each agent was probed by itself"
 
 
 def steady(text: str) -> object:

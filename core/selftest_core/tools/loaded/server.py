@@ -3,7 +3,7 @@
 Only the standard library is used, since nothing of ours is installed there. A fork becomes what a started mngr is, with
 a session of its own, and the arguments, environment, folder and files that its caller names. It prints `ready` once it
 listens, or `odd: REASON` and ends. It ends when its input ends and the last call has ended. The fork of a caller that
-goes away is killed, with all that is in its session.
+goes away is killed, with all that is in its session. In a `mngr list` the agents share their probes: `shared_probe.py`.
 """
 
 from __future__ import annotations
@@ -152,6 +152,8 @@ def load() -> Any:
         # mngr sorts each listing by an expression in CEL, whose library builds its parser at the first use and keeps
         # it: two thirds of what a fork's own work on a list of a few agents costs.
         importlib.import_module("celpy").Environment()
+    with contextlib.suppress(Exception):  # as above
+        importlib.import_module("imbue.mngr.hosts.host")
     tasks = len(list(Path("/proc/self/task").iterdir()))
     if tasks > 1 or threading.active_count() > 1:
         print(f"odd: loading it started {tasks - 1} threads, which a fork would not have", flush=True)
@@ -162,5 +164,11 @@ def load() -> Any:
 
 if __name__ == "__main__":
     command = load()
+    shared_probe = importlib.import_module(
+        "shared_probe"
+    )  # beside this file; mngr's interpreter knows no package of ours
     serve(sys.argv[1])
+    if sys.argv[1:2] == ["list"]:
+        with contextlib.suppress(Exception):  # then each agent is probed by itself
+            shared_probe.share_probes(importlib.import_module("imbue.mngr.hosts.host").Host)
     sys.exit(command())
