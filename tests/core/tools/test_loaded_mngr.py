@@ -126,6 +126,16 @@ def test_agents_of_one_list_are_probed_together_except_those_in_doubt(world: Wor
     assert calls.count("ps -e") == 1 + 1
 
 
+def test_agents_without_a_tmux_server_are_probed_together_and_each_is_confirmed() -> None:
+    with a_world() as world:
+        for name in ("one", "two"):
+            world.create(name, "sleep", "100000")
+        world.end_server("-S", str(world.socket))
+        states, calls = asked(world)
+    assert states == {"one": "STOPPED", "two": "STOPPED"}
+    assert calls == ["tmux list-panes", "ps -e", "tmux has-session", "tmux has-session"]
+
+
 def test_a_program_that_calls_itself_a_line_of_the_listing_changes_no_other_agent(world: World) -> None:
     line = world.tmux("list-panes", "-t", "=mngr-busy:", "-F", "#{@mngr_agent_id}|mngr-busy|agent|#{window_id}").strip()
     # tmux adds the end of each line, and lists this session first.

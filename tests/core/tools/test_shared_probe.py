@@ -38,6 +38,10 @@ def test_an_agent_is_found_by_its_id_and_else_by_the_name_of_its_session() -> No
     assert found.terminal(f"agent-{'4' * 32}", "mngr-four", "agent") == "", "it has no session"
 
 
+def test_without_a_tmux_server_no_agent_has_a_session() -> None:
+    assert listing().terminal(ONE, "mngr-one", "agent") == ""
+
+
 @pytest.mark.parametrize(
     "found",
     [
@@ -60,9 +64,8 @@ def test_an_agent_in_doubt_is_not_answered_for_and_another_is(found: Listing) ->
         listing(FIRST, SECOND, "MARK||mngr-a|agent|@3|0|a|b|33"),
         listing(FIRST, SECOND, f"MARK|{TWO}|mngr-b"),
         listing(f"{'0' * 16}|{TWO}|mngr-two|agent|@2|0|sleep|99", FIRST, SECOND),
-        listing(),
     ],
-    ids=["tmux failed", "ps failed", "a program with a bar", "a line cut short", "a line without the mark", "nothing"],
+    ids=["tmux failed", "ps failed", "a program with a bar", "a line cut short", "a line without the mark"],
 )
 def test_an_odd_listing_answers_for_no_agent(found: Listing) -> None:
     assert [found.terminal(ONE, "mngr-one", "agent"), found.terminal(TWO, "mngr-two", "agent")] == [None, None]

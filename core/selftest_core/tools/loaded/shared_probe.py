@@ -82,7 +82,8 @@ class Listing:
         """Make it with `run`, which runs a command on the host and returns mngr's result of it."""
         # A program chooses how it is called, also with line breaks: only whoever knows the mark can write a line.
         mark = secrets.token_hex(8)
-        panes = run(f"tmux list-panes -a -F '{'|'.join((mark, *FIELDS))}' 2>/dev/null")
+        # tmux ends with 1 where no server runs.
+        panes = run(f"tmux list-panes -a -F '{'|'.join((mark, *FIELDS))}' 2>/dev/null || [ $? = 1 ]")
         self.processes = run(PROCESSES)
         self._sessions: dict[str, set[str]] = {}
         """The names of the sessions with an agent's id."""
@@ -91,8 +92,10 @@ class Listing:
         self._panes: dict[str, str] = {}
         """The first pane of each window: whether it is dead, its program, and its process, as mngr asks for them."""
         self._names: set[str] = set()
-        lines = [line.split("|") for line in panes.stdout.split("\n")]
-        if panes.success and self.processes.success and all(len(line) == 8 and line[0] == mark for line in lines):
+        lines = [line.split("|") for line in panes.stdout.split("\n")] if panes.stdout else []
+        has_answers = panes.success and self.processes.success
+        self._is_odd = not has_answers or any(len(line) != 8 or line[0] != mark for line in lines)
+        if not self._is_odd:
             for _, agent, session, window, window_id, *pane in lines:
                 self._names.add(session)
                 self._sessions.setdefault(agent, set()).add(session)
@@ -101,8 +104,10 @@ class Listing:
 
     def terminal(self, agent: str, session: str, window: str) -> str | None:
         """Return what mngr's probe prints for an agent, with the name of its session. None where that is in doubt."""
+        if self._is_odd:
+            return None
         sessions = self._sessions.get(agent, {session})
-        if self._names and self._names.isdisjoint(sessions):
+        if self._names.isdisjoint(sessions):
             return ""
         windows = self._windows.get((min(sessions), window), set())
         return self._panes[min(windows)] if len(sessions) == len(windows) == 1 else None
