@@ -25,10 +25,12 @@ from selftest_core.tutorial.coverage import cover
 from selftest_core.tutorial.tutorial import parse_blocks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from selftest_core.collect.collection import CollectedTest, Collection
+    from selftest_core.collect.collection import CollectedTest
+    from selftest_core.collect.collection import Collection as CollectedTests
+    from selftest_core.collect.programs_of_tests import OwnProgram
     from selftest_core.git.command import Git
     from selftest_core.tutorial.citations import Citation
     from selftest_core.tutorial.tutorial import Block
@@ -54,7 +56,7 @@ class AffectedTests(NamedTuple):
 def affected(
     root: Path,
     base: str,
-    collection: Collection,
+    collection: CollectedTests,
     citations: Sequence[Citation],
     git: Git,
     tutorial: str = "tutorial.sh",
@@ -67,21 +69,39 @@ def affected(
     ToolError if git fails.
     """
     oid = git_of_work_tree(root, git).resolve(base)
-    changes = changed_paths(root, oid, git)
-    cited = _cited(root, oid, citations, git, tutorial) if tutorial in changes else {}
-    by_file = AffectedFiles(root, [test.file for test in collection.tests]).by(changes)
-    ran = tests_that_ran(checkout or root, root, oid, changes, collection.tests, git, time.time())
-    by_program = _by_program(root, changes, collection, citations, git)
-    picked: list[Affected] = []
-    for test in collection.tests:
-        name = test.without_parameters
-        reasons = (
-            *by_file.get(test.file, ()), *cited.get(name, ()), *ran.reasons.get(test.node_id, ()),
-            *by_program.get(name, ()),
-        )  # fmt: skip
-        if reasons:
-            picked.append(Affected(test, reasons))
-    return AffectedTests(tuple(picked), ran.notes)
+    return affected_by_each(root, (oid,), collection, citations, git, tutorial, checkout)[oid]
+
+
+def affected_by_each(
+    root: Path,
+    oids: Collection[str],
+    collection: CollectedTests,
+    citations: Sequence[Citation],
+    git: Git,
+    tutorial: str = "tutorial.sh",
+    checkout: Path | None = None,
+) -> dict[str, AffectedTests]:
+    """Select as `affected` does, for each of these commits. Files are read once for all, which takes longest."""
+    changes = {oid: changed_paths(root, oid, git) for oid in oids}
+    files = AffectedFiles(root, [test.file for test in collection.tests])
+    programs = _Programs(root, dict.fromkeys(path for each in changes.values() for path in each), citations, git)
+    found: dict[str, AffectedTests] = {}
+    for oid, changed in changes.items():
+        cited = _cited(root, oid, citations, git, tutorial) if tutorial in changed else {}
+        by_file = files.by(changed)
+        ran = tests_that_ran(checkout or root, root, oid, changed, collection.tests, git, time.time())
+        by_program = programs.by(changed, collection)
+        picked: list[Affected] = []
+        for test in collection.tests:
+            name = test.without_parameters
+            reasons = (
+                *by_file.get(test.file, ()), *cited.get(name, ()), *ran.reasons.get(test.node_id, ()),
+                *by_program.get(name, ()),
+            )  # fmt: skip
+            if reasons:
+                picked.append(Affected(test, reasons))
+        found[oid] = AffectedTests(tuple(picked), ran.notes)
+    return found
 
 
 class AffectedFiles:
@@ -127,28 +147,37 @@ class AffectedFiles:
         return (self._root / marker).is_file() or changes.get(marker, "") == "was deleted"
 
 
-def _by_program(
-    root: Path, changes: Mapping[str, str], collection: Collection, citations: Sequence[Citation], git: Git
-) -> dict[str, tuple[str, ...]]:
-    """Map each test function to the reasons from programs that it runs."""
-    # Files that were deleted count: what imported them is broken.
-    graph = ImportGraph(root, (*paths_of_work_tree(root, git), *changes))
-    finder = ProgramFinder(graph, entry_points(graph), citations)
-    used: dict[tuple[tuple[str, ...], str | None], tuple[str, ...]] = {}
-    reasons: dict[str, tuple[str, ...]] = {}
-    for name, path in {test.without_parameters: test.file for test in collection.tests}.items():
-        found: dict[str, str] = {}
-        for program in finder.programs_of(path, name):
-            key = (program.starts, program.word)
-            if key not in used:
-                used[key] = _used(graph, graph.reach(*key), changes)
-            for one in used[key]:
-                found.setdefault(one, f"it runs `{program.shown}`, which uses {one}, which {changes[one]}")
-        if found:
-            more = len(found) - _MOST_REASONS
-            cut = (f"its programs use {more} more files that differ",) if more > 0 else ()
-            reasons[name] = (*list(found.values())[:_MOST_REASONS], *cut)
-    return reasons
+class _Programs:
+    """The programs of the project that tests run, and the files that these use. `changed`: paths of all changes."""
+
+    def __init__(self, root: Path, changed: Iterable[str], citations: Sequence[Citation], git: Git) -> None:
+        # Files that were deleted count: what imported them is broken.
+        self._graph = ImportGraph(root, (*paths_of_work_tree(root, git), *changed))
+        self._finder = ProgramFinder(self._graph, entry_points(self._graph), citations)
+        self._programs: dict[str, tuple[OwnProgram, ...]] = {}
+        self._reach: dict[tuple[tuple[str, ...], str | None], frozenset[str]] = {}
+
+    def by(self, changes: Mapping[str, str], collection: CollectedTests) -> dict[str, tuple[str, ...]]:
+        """Map each test function to the reasons from programs that it runs."""
+        used: dict[tuple[tuple[str, ...], str | None], tuple[str, ...]] = {}
+        reasons: dict[str, tuple[str, ...]] = {}
+        for name, path in {test.without_parameters: test.file for test in collection.tests}.items():
+            if name not in self._programs:
+                self._programs[name] = self._finder.programs_of(path, name)
+            found: dict[str, str] = {}
+            for program in self._programs[name]:
+                key = (program.starts, program.word)
+                if key not in self._reach:
+                    self._reach[key] = self._graph.reach(*key)
+                if key not in used:
+                    used[key] = _used(self._graph, self._reach[key], changes)
+                for one in used[key]:
+                    found.setdefault(one, f"it runs `{program.shown}`, which uses {one}, which {changes[one]}")
+            if found:
+                more = len(found) - _MOST_REASONS
+                cut = (f"its programs use {more} more files that differ",) if more > 0 else ()
+                reasons[name] = (*list(found.values())[:_MOST_REASONS], *cut)
+        return reasons
 
 
 def _used(graph: ImportGraph, reach: frozenset[str], changes: Mapping[str, str]) -> tuple[str, ...]:

@@ -117,7 +117,8 @@ def _recording(copy: Path, at: float, checkout: Path, paths: Sequence[str]) -> _
         names = {path: prefix + path for path in paths if prefix + path in measured}
         lines = {path: data.contexts_by_lineno(name) for path, name in names.items()}
     except CoverageException as error:
-        return f"{DATA_FILE} cannot be read, so it is not used: {error}"
+        says = str(error).replace(str(copy), DATA_FILE)
+        return f"{DATA_FILE} cannot be read, so it is not used: {says}"
     finally:
         data.close()
     return _Recording(at, lines, contexts, prefix in (f"{checkout}/", f"{checkout.resolve()}/"))

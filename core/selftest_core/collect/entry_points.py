@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
     from selftest_core.collect.import_graph import ImportGraph
 
-_SCRIPT = re.compile(r"\s*([\w.-]+)\s*=\s*([\w.]+)\s*(?::\s*[\w.]+)?\s*(?:\[.*\])?\s*")
+_SCRIPT = re.compile(r"([\w.-]+) ?= ?([\w.]+) ?(?:: ?[\w.]+ ?)?(?:\[.*\])?")
+"""A line such as `shop = shop.cli:main [extra]`, with single spaces: more of them would take a pattern long."""
 _TABLES = (
     ("project", "scripts"), ("project", "gui-scripts"), ("project", "entry-points", "console_scripts"),
     ("tool", "poetry", "scripts"), ("tool", "flit", "scripts"),
@@ -32,7 +33,7 @@ def entry_points(graph: ImportGraph) -> dict[str, tuple[str, ...]]:
     for path in sorted(graph.files):
         reader = readers.get(PurePosixPath(path).name)
         for line in reader(graph.text(path)) if reader is not None else ():
-            if match := _SCRIPT.fullmatch(line):
+            if match := _SCRIPT.fullmatch(" ".join(line.split())):
                 found[match[1]].update(dict.fromkeys(graph.paths_of(match[2])))
     return {name: tuple(paths) for name, paths in found.items() if paths}
 

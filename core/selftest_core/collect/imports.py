@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import re
+import stat
 import sys
 import warnings
 from collections import defaultdict
@@ -48,9 +49,13 @@ class Imported:
 
 
 def source_text(path: Path) -> str:
-    """Read a file; "" if it cannot be read: pytest could not have collected its tests."""
+    """Read a file; "" if it cannot be read: pytest could not have collected its tests.
+
+    A link to a device or a pipe is not followed: reading it might never end.
+    """
     try:
-        if path.stat().st_size > _LARGEST:
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode) or status.st_size > _LARGEST:
             return ""
         return path.read_text(encoding="utf-8-sig", errors="replace")
     except OSError:

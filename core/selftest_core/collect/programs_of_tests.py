@@ -250,6 +250,16 @@ class ProgramFinder:
         return tuple(dict.fromkeys(starts))
 
 
+def _path(node: ast.expr) -> str:
+    """Return the text of folders and a file that are joined with `/`: any number of them, so without recursion."""
+    parts: list[str] = []
+    while isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
+        parts.append(_word(node.right))
+        node = node.left
+    first = _word(node)
+    return "/".join([*([] if first == _UNKNOWN else [first]), *reversed(parts)])
+
+
 def _word(node: ast.expr) -> str:
     """Return the text of an argument, with `?` for each part that is known only when the test runs."""
     match node:
@@ -259,9 +269,8 @@ def _word(node: ast.expr) -> str:
             return "python"
         case ast.JoinedStr(values=parts):
             return "".join(_word(part) for part in parts)
-        case ast.BinOp(left=left, op=ast.Div(), right=right):
-            folder = _word(left)
-            return _word(right) if folder == _UNKNOWN else f"{folder}/{_word(right)}"
+        case ast.BinOp(op=ast.Div()):
+            return _path(node)
         case ast.Call(func=ast.Name(id="str" | "fspath"), args=[inner]):
             return _word(inner)
         case _:

@@ -137,7 +137,7 @@ def compare(
         only_after=tuple(one for one in added if one.test not in new),
         same=len(which(lambda a, b: a.result is b.result)),
         pending=len(planned_after) - len(later),
-        problems=tuple(_clock_problems(before, after)),
+        problems=(*_unended_problems(before, earlier, later), *_clock_problems(before, after)),
     )
 
 
@@ -211,6 +211,15 @@ def _is_dearer(before: TestThen, after: TestThen) -> bool:
 
 def _is_more(before: float, after: float | None, least: float) -> bool:
     return after is not None and after >= before * RATIO and after - before >= least
+
+
+def _unended_problems(before: Run, earlier: Collection[str], later: Collection[str]) -> list[str]:
+    """Name how many tests of both runs cannot be compared, since they have not ended in the earlier one."""
+    count = sum(name in later and name not in earlier for name in planned(before))
+    if not count:
+        return []
+    tests = "One test has" if count == 1 else f"{count} tests have"
+    return [f"{tests} not ended in the run {before.plan.run}, so nothing is compared there."]
 
 
 def _clock_problems(before: Run, after: Run) -> list[str]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from selftest_core.compare.comparison import compare, has_results, planned
 from selftest_core.errors import SelftestError, UsageError
 from selftest_core.git.command import Git, find_place
-from selftest_core.run.history.growth import comparable, new_and_gone, suite_tests
+from selftest_core.run.history.growth import comparable, new_and_gone, suite_tests, unknown_files
 from selftest_core.run.overview import own_folders
 from selftest_core.run.plan.plan import COMMANDS
 from selftest_core.verify.kept.verification_file import read_verification
@@ -113,8 +113,7 @@ def _new_and_gone(
     if not alone:
         return frozenset(), frozenset(), ()
     if _has_same_suite(before.plan, after.plan):
-        broken = (test.node_id for test in after.plan.tests if "::" not in test.node_id)
-        new, gone = new_and_gone(before.plan, suite_tests(after.plan), broken)
+        new, gone = new_and_gone(before.plan, suite_tests(after.plan), unknown_files(after.plan))
         return frozenset(new), frozenset(gone), ()
     try:
         git = Git(find_place(Path(before.plan.repository), environ).git_dir, environ)

@@ -117,7 +117,13 @@ def each_test(body: list[ast.stmt], names: tuple[str, ...] = ()) -> Iterator[tup
             # unittest.TestCase classes are collected whatever their name is, so the name is no condition.
             yield from each_test(statement.body, (*names, statement.name))
         elif isinstance(statement, ast.If):
-            yield from each_test([*statement.body, *statement.orelse], names)
+            branch = statement
+            yield from each_test(branch.body, names)
+            # `elif` is an `if` in the `else`: a chain of them may be longer than Python recurses.
+            while len(branch.orelse) == 1 and isinstance(branch.orelse[0], ast.If):
+                branch = branch.orelse[0]
+                yield from each_test(branch.body, names)
+            yield from each_test(branch.orelse, names)
         elif isinstance(statement, ast.Try):
             handled = [inner for handler in statement.handlers for inner in handler.body]
             yield from each_test([*statement.body, *handled, *statement.orelse, *statement.finalbody], names)

@@ -7,7 +7,7 @@ import os
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from selftest_core.collect.affected import affected
+from selftest_core.collect.affected import affected, affected_by_each
 from selftest_core.collect.collection import CollectedTest, Collection
 from selftest_core.git.command import Git, find_place
 from selftest_core.tutorial.citations import Citation, each_test, read_tests
@@ -54,8 +54,12 @@ def asked(folder: Path, base: str = "base") -> AffectedTests:
         for classes, test in each_test(ast.parse(source).body):
             node_id = "::".join((name, *classes, test.name))
             tests.append(CollectedTest(node_id, name, 1, test.name, "::".join(classes), "", False, ()))
-    place = find_place(folder, os.environ)
-    found = affected(folder, base, Collection(tuple(tests)), citations, Git(place.git_dir, os.environ))
+    git = Git(find_place(folder, os.environ).git_dir, os.environ)
+    found = affected(folder, base, Collection(tuple(tests)), citations, git)
+    # The same tests where several commits are asked for at once.
+    oids = dict.fromkeys((git.resolve("HEAD"), git.resolve(base)))
+    each = affected_by_each(folder, tuple(oids), Collection(tuple(tests)), citations, git)[git.resolve(base)]
+    assert [one.test for one in each.tests] == [one.test for one in found.tests]
     picked = {test for test, _ in found.tests}
     assert [test for test, _ in found.tests] == [test for test in tests if test in picked]
     return found

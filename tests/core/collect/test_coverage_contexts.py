@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import sys
+import tempfile
 import time
 from typing import TYPE_CHECKING
 
@@ -222,6 +223,7 @@ def test_data_that_is_of_no_use_is_said_and_the_rest_goes_on(repository: Reposit
     )
     (note,) = found.notes
     assert says in note
+    assert tempfile.gettempdir() not in note, "a copy is read, of which the user knows nothing"
 
 
 def test_without_data_nothing_is_said(repository: Repository) -> None:

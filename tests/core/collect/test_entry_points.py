@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import functools
+import os
 from typing import TYPE_CHECKING
 
 import pytest
 
 from selftest_core.collect.entry_points import entry_points
 from selftest_core.collect.import_graph import ImportGraph
+from selftest_core.collect.imports import parsed
 from selftest_core.collect.programs_of_tests import ProgramFinder
-from selftest_core.tutorial.citations import read_tests
+from selftest_core.tutorial.citations import each_test, read_tests
 from worlds import ROOT
 
 if TYPE_CHECKING:
@@ -37,6 +39,7 @@ SETUP_PY = "from setuptools import setup\nsetup(entry_points={'console_scripts':
         ("setup.cfg", "[options.entry_points]\nconsole_scripts = %(there)s\n", {}),
         ("setup.py", "setup(\n", {}),
         ("setup.py", "\0", {}),
+        ("setup.py", f"x = 'shop = shop{' ' * 5_000}: x y'\n", {}),  # which took a pattern hours
     ],
 )  # fmt: skip
 def test_programs_and_the_files_in_which_they_start(
@@ -49,6 +52,25 @@ def test_programs_and_the_files_in_which_they_start(
     found = entry_points(ImportGraph(tmp_path, (*SHOP, path)))
 
     assert found == {name: (file,) for name, file in names.items()}
+
+
+def test_a_link_to_a_pipe_is_not_read(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "setup.cfg").symlink_to(tmp_path / "pipe")
+    assert entry_points(ImportGraph(tmp_path, ("setup.cfg",))) == {}
+
+
+def test_expressions_and_chains_of_any_depth_are_read(tmp_path: Path) -> None:
+    parts = " / ".join(f"'{number}'" for number in range(3_000))
+    branches = "".join(f"elif x == {number}:\n    def test_{number}(): ...\n" for number in range(3_000))
+    text = f"def test_a():\n    run([HERE / {parts} / 'shop', 'list'])\n\n\nif x:\n    pass\n{branches}"
+    (tmp_path / "test_a.py").write_text(text)
+    (tmp_path / "shop.py").write_text("")
+    finder = ProgramFinder(ImportGraph(tmp_path, ("test_a.py", "shop.py")), {"shop": ("shop.py",)}, [])
+
+    (own,) = finder.programs_of("test_a.py", "test_a.py::test_a")
+    assert (own.starts, own.word) == (("shop.py",), "list")
+    assert len(list(each_test(parsed(text).body))) == 3_001
 
 
 @pytest.mark.slow

@@ -70,6 +70,7 @@ def test_each_pair_of_results_is_in_its_list_and_in_no_other(tmp_path: Path) -> 
     assert {name: [one.test for one in getattr(found, name)] for name in RESULTS} == expected
     assert found.same == sum(pair[2] == "same" for pair in PAIRS)
     assert found.pending == 1
+    assert found.problems == (f"One test has not ended in the run {BEFORE}, so nothing is compared there.",)
     assert found.is_worse
     says = {test.test: (words, line) for one in sections(found) for test, words, line in zip(*one[2:], strict=True)}
     assert says["t::0"] == ("succeeded → failed", "E  assert 1 == 2")

@@ -89,6 +89,9 @@ def test_runs_of_the_same_suite_say_themselves_what_is_new_gone_or_resting(world
     at = 1_763_680_000.0
     repository.run("20261120-1200-0001", {STAYS: GREEN}, created_at=at, suite=Suite(asked=("tests/test_a.py",)))
     assert previous_run(after, world.environment) == before
+    # A file that skips itself, for want of a module, deletes none of its tests.
+    skipped = repository.run("20261121-1100-0001", {other: GREEN}, suite=Suite(unknown=("tests/test_a.py",)))
+    assert compare_runs(before, skipped, world.environment).gone == ()
 
 
 def test_a_test_that_a_verification_found_flaky_is_newly_flaky(world: World) -> None:

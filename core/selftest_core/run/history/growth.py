@@ -41,12 +41,19 @@ def comparable(plans: Iterable[RunPlan], asked: Sequence[str], pytest_args: Sequ
     return None
 
 
-def new_and_gone(before: RunPlan, found: Iterable[str], broken: Iterable[str]) -> tuple[tuple[str, ...], list[str]]:
+def unknown_files(plan: RunPlan) -> frozenset[str]:
+    """Return the files of which a run did not know which tests they have: broken or skipping themselves."""
+    broken = frozenset(test.node_id for test in plan.tests if "::" not in test.node_id)
+    return broken if plan.suite is None else broken.union(plan.suite.unknown)
+
+
+def new_and_gone(before: RunPlan, found: Iterable[str], unknown: Iterable[str]) -> tuple[tuple[str, ...], list[str]]:
     """Return the tests that are new since a run, and those that are gone.
 
-    `found`: all tests now; `broken`: files that cannot be collected, whose tests are neither, then or now.
+    `found`: all tests now; `unknown`: files of which it is not known which tests they have now. Tests of such files,
+    now or then, are neither new nor gone.
     """
-    unknown = {*broken, *(test.node_id for test in before.tests if "::" not in test.node_id)}
+    unknown = unknown_files(before).union(unknown)
     now = [one for one in dict.fromkeys(found) if one.partition("::")[0] not in unknown]
     then = {one for one in suite_tests(before) if one.partition("::")[0] not in unknown}
     known = set(now)
@@ -54,24 +61,28 @@ def new_and_gone(before: RunPlan, found: Iterable[str], broken: Iterable[str]) -
 
 
 def deletions(gone: Sequence[str], before: str, base: str, git: Git) -> tuple[Deletion, ...]:
-    """Find the commit between two bases that removed each test; the agent is named by the commit's trailers."""
-    return tuple(
-        _deletion(name, before, base, git) if number < _MOST_SEARCHED else Deletion(name)
-        for number, name in enumerate(gone)
-    )
+    """Find the commit between two bases that removed each test; the agent is named by the commit's trailers.
+
+    Where one search takes too long, no more are made: the others would take as long.
+    """
+    found: list[Deletion] = []
+    try:
+        for name in gone[:_MOST_SEARCHED]:
+            found.append(_deletion(name, before, base, git))
+    except SelftestError:
+        pass
+    return (*found, *(Deletion(name) for name in gone[len(found) :]))
 
 
 def _deletion(node_id: str, before: str, base: str, git: Git) -> Deletion:
+    """Search one commit. Raises ToolError where that takes too long."""
     path, _, name = node_id.partition("[")[0].partition("::")
     function = name.rpartition("::")[2]
     fields = "%x00".join(("%H", "%s", "%(trailers:key=Selftest-Agent,valueonly,separator=%x2C )"))
-    try:
-        done = git.run(
-            "log", "-1", f"--format={fields}", f"-Sdef {function}(", "--end-of-options", f"{before}..{base}", "--",
-            path, timeout=_SEARCH,
-        )  # fmt: skip
-    except SelftestError:
-        return Deletion(node_id)
+    done = git.run(
+        "log", "-1", f"--format={fields}", f"-Sdef {function}(", "--end-of-options", f"{before}..{base}", "--",
+        path, timeout=_SEARCH,
+    )  # fmt: skip
     oid, _, rest = done.stdout.strip("\n").partition("\0")
     if not done.ok or not is_oid(oid):
         return Deletion(node_id)
@@ -91,7 +102,10 @@ def rewritten_base(last: RunPlan, base: str, git: Git) -> str:
         return ""
     short = last.base[:12]
     if not git.run("cat-file", "-e", f"{last.base}^{{commit}}").ok:
-        return f"the base of the last run ({last.run}), {short}, is no longer in this repository: it was rewritten"
+        return (
+            f"the base of the last run ({last.run}), {short}, is not in this repository: the branch was rewritten, or "
+            "this clone has only a part of its history"
+        )
     for older, newer in ((last.base, base), (base, last.base)):
         if git.run("merge-base", "--is-ancestor", older, newer).exit_status == 0:
             return ""

@@ -1,7 +1,7 @@
 """Earlier runs of a repository, as the next run needs them: which tests worked, which rested, and from which base.
 
-Only runs of testers count. A run that cannot be read is left out; so is one that is dated in the future, since a clock
-that jumped would make it the newest run for years.
+Only runs of testers count. A run that cannot be read is left out; so is one that is dated in the future, skipped ones
+too, since a clock that jumped would make it the newest run for years.
 """
 
 from __future__ import annotations
@@ -61,9 +61,9 @@ def earlier_plans(repository: Path, now: float, most: int) -> tuple[tuple[RunPla
     return tuple(plans), tuple(future)
 
 
-def past_runs(repository: Path, plans: Iterable[RunPlan]) -> tuple[PastRun, ...]:
+def past_runs(repository: Path, plans: Iterable[RunPlan], now: float) -> tuple[PastRun, ...]:
     """Read what the tests of these runs did, and add the scheduled runs in which every test rested; newest first."""
-    found = list(_skipped(repository))
+    found = [past for past in _skipped(repository) if past.at <= now + _SPARE]
     for plan in plans:
         with suppress(SelftestError, OSError):
             found.append(_past_run(RunFolder(runs_folder(repository) / plan.run)))
@@ -98,6 +98,10 @@ def _is_green_and_unchanged(folder: RunFolder, row: RunRow) -> bool:
 def _skipped(repository: Path) -> Iterable[PastRun]:
     for line in scheduled_lines(repository):
         rested = line.get("rested")
-        with suppress(ValueError, TypeError):
-            if isinstance(rested, list):
-                yield PastRun(datetime.fromisoformat(line["at"]).timestamp(), rested=frozenset(map(str, rested)))
+        if not isinstance(rested, list):
+            continue
+        try:
+            at = datetime.fromisoformat(line["at"]).timestamp()
+        except (KeyError, TypeError, ValueError, OverflowError):
+            continue  # a line that was damaged
+        yield PastRun(at, rested=frozenset(map(str, rested)))

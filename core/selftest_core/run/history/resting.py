@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from selftest_core.run.plan.plan import RestingTest
 
 MOST_RUNS = 30
-"""Earlier runs that are looked at: what is longer ago decides nothing."""
+"""Earlier runs that are looked at, or as many as a rest takes with the runs before it, if these are more."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ also by a process without the lock; a line that was cut short is ignored by read
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import json
 import os
@@ -40,9 +41,10 @@ class ScheduledLog:
         """Append one line, and sync it. Raises JournalWriteError where it cannot be written."""
         size = os.fstat(self.handle).st_size
         is_cut = size > 0 and os.pread(self.handle, 1, size - 1) != b"\n"
-        line = ("\n" if is_cut else "") + json.dumps(fields, separators=(",", ":")) + "\n"
+        line = (("\n" if is_cut else "") + json.dumps(fields, separators=(",", ":")) + "\n").encode()
         try:
-            os.write(self.handle, line.encode())
+            if os.write(self.handle, line) < len(line):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             os.fsync(self.handle)
         except OSError as error:
             raise unwritten(self.path, error) from error

@@ -33,7 +33,7 @@ def kept_sweet_spot(provider: str, agent_type: str, environ: Mapping[str, str]) 
 
 
 def keep_found(run: Run, environ: Mapping[str, str]) -> None:
-    """Keep the number that a run has found, if any. Forget it where it is the maximum: nothing stands in the way."""
+    """Keep the number that a run has found, if any; its maximum too, since another run may have a higher one."""
     plan = run.plan
     ends = [row.ended_at for row in run.rows.values() if row.ended_at is not None]
     found = sweet_spot(run.curve, max(ends)) if plan.adapt and ends else None
@@ -42,8 +42,7 @@ def keep_found(run: Run, environ: Mapping[str, str]) -> None:
     known = _read(environ)
     before = known.get(plan.provider)
     of_provider = before if isinstance(before, dict) else {}
-    others = {name: value for name, value in of_provider.items() if name != plan.agent_type}
-    known[plan.provider] = others if found >= plan.max_running else {**others, plan.agent_type: found}
+    known[plan.provider] = {**of_provider, plan.agent_type: found}
     path = state_folder(environ) / _FILE
     with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)

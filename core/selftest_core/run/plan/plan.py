@@ -95,7 +95,8 @@ class Suite:
     """The tests that were found, beyond those with an agent. `asked`: the user's TESTS, from the top of the repository.
 
     `unselected`: tests that a selection left out. `since`: the earlier run that `grown` (new tests) and `deleted` were
-    compared with, empty without one.
+    compared with, empty without one. `unknown`: files of which it is not known which tests they have: they cannot be
+    collected, or skip themselves.
     """
 
     asked: tuple[str, ...] = ()
@@ -104,6 +105,7 @@ class Suite:
     since: str = ""
     grown: tuple[str, ...] = ()
     deleted: tuple[Deletion, ...] = ()
+    unknown: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -348,7 +350,11 @@ def _file(value: object, where: str) -> TaskFile:
 
 
 def _suite(value: object, where: str) -> Suite | None:
-    return None if value is None else Suite(**_object(value, _SUITE_FIELDS, where))
+    if value is None:
+        return None
+    if not isinstance(value, dict):
+        raise _unreadable(f"{where} is no object")
+    return Suite(**_values(value, _SUITE_FIELDS, f"{where}.", optional=("unknown",)))
 
 
 def _resting(value: object, where: str) -> RestingTest:
@@ -411,6 +417,7 @@ _SUITE_FIELDS: dict[str, Callable[[object, str], object]] = {
     "since": _text,
     "grown": _list_of(_filled),
     "deleted": _list_of(_deleted),
+    "unknown": _list_of(_filled),
 }
 _PLAN_FIELDS: dict[str, Callable[[object, str], object]] = {
     "run": _matching(_RUN, "id of a run"),

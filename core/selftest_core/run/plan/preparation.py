@@ -137,8 +137,9 @@ async def prepare(
     """
     checked = await check_options(wanted, config, environ, cwd, say, choose_isolation)
     top, after = checked.source.place.top, config.rest_after if wanted.is_resting else 0
-    plans, future = await asyncio.to_thread(earlier_plans, top, time.time(), MOST_RUNS if after else _COMPARED)
-    past = await asyncio.to_thread(past_runs, top, plans) if after else ()
+    now, most = time.time(), max(MOST_RUNS, after + config.rest_for) if after else _COMPARED
+    plans, future = await asyncio.to_thread(earlier_plans, top, now, most)
+    past = await asyncio.to_thread(past_runs, top, plans, now) if after else ()
     say("collecting the tests, and asking mngr")
     asking = asyncio.ensure_future(ask_mngr(checked.mngr, checked.choices))
     try:
@@ -296,13 +297,13 @@ def _suite(
 ) -> tuple[Suite, tuple[str, ...]]:
     """Compare the collected tests with those of the last run with the same arguments; also returns warnings."""
     git = Git(source.place.git_dir, environ)
-    suite = Suite(chosen.asked, chosen.unselected, chosen.resting)
+    suite = Suite(chosen.asked, chosen.unselected, chosen.resting, unknown=chosen.unknown)
     warning = rewritten_base(plans[0], source.base, git) if plans else ""
     before = comparable(plans, chosen.asked, wanted.pytest_args)
     if before is not None:
         resting = (one.node_id for one in chosen.resting)
         found = (*(test.node_id for test in chosen.tests), *chosen.unselected, *resting)
-        grown, gone = new_and_gone(before, found, (error.path for error in chosen.broken))
+        grown, gone = new_and_gone(before, found, chosen.unknown)
         suite = replace(suite, since=before.run, grown=grown, deleted=deletions(gone, before.base, source.base, git))
     return suite, ((warning,) if warning else ())
 

@@ -16,7 +16,8 @@ from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from selftest_core.collect.affected import affected
+from selftest_core.collect.affected import affected, affected_by_each
+from selftest_core.collect.changes import git_of_work_tree
 from selftest_core.collect.collection import collect
 from selftest_core.collect.imports import source_text
 from selftest_core.errors import UsageError
@@ -61,7 +62,8 @@ class SelectedTests:
     """The result. `broken`: files that cannot be collected, each once. `picked`: reasons by node id, empty if all
     tests are selected. `blocks`: the blocks that each test function cites. `found`: number of tests before that.
     `notes`: warnings for the user. `unselected`: node ids of tests that are not affected. `asked`: the user's TESTS,
-    relative to the top of the repository. `resting`: tests that rest, which are not in `tests`.
+    relative to the top of the repository. `resting`: tests that rest, which are not in `tests`. `unknown`: files of
+    which it is not known which tests they have, as they are broken or skip themselves.
     """
 
     tests: tuple[CollectedTest, ...]
@@ -74,6 +76,7 @@ class SelectedTests:
     unselected: tuple[str, ...] = ()
     asked: tuple[str, ...] = ()
     resting: tuple[RestingTest, ...] = ()
+    unknown: tuple[str, ...] = ()
 
 
 async def select_tests(
@@ -123,6 +126,7 @@ def _chosen(
     return SelectedTests(
         tests, tuple(broken.values()), picked, blocks, len(collection.tests), collection.deselected, tuple(notes),
         tuple(test.node_id for test in collection.tests if oid and test.node_id not in picked),
+        unknown=tuple(sorted({one.path for one in (*collection.errors, *collection.skipped)})),
     )  # fmt: skip
 
 
@@ -135,13 +139,10 @@ def _without_resting(
     if not wanted:
         return chosen
     citations = _citations(root, collection)
-    changed: dict[str, frozenset[str]] = {}
-    for base in dict.fromkeys(rest.base for rest in wanted.values()):
-        try:
-            found = affected(root, base, collection, citations, git, tutorial, source.place.top)
-        except UsageError:  # a base that was rewritten, and is gone: nobody knows what has changed
-            continue
-        changed[base] = frozenset(one.test.node_id for one in found.tests)
+    # A base that was rewritten, and is gone, is left out: nobody knows what has changed since.
+    bases = git_of_work_tree(root, git).resolve_each(rest.base for rest in wanted.values())
+    found = affected_by_each(root, tuple(bases), collection, citations, git, tutorial, source.place.top)
+    changed = {base: frozenset(one.test.node_id for one in picked.tests) for base, picked in found.items()}
     resting = tuple(
         RestingTest(name, rest.reason, rest.until)
         for name, rest in wanted.items()

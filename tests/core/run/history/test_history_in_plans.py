@@ -20,6 +20,7 @@ from selftest_core.run.plan.offer import offer_parts
 from selftest_core.run.plan.plan import plan_from_json, plan_json
 from selftest_core.run.plan.preparation import Prepared, RunOptions, prepare
 from selftest_core.run.store import folder_of, make_own_folder
+from selftest_core.schema.model import instant
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -113,7 +114,8 @@ def test_where_everything_rests_it_says_so_and_the_nights_count(shop: World) -> 
     with scheduled_log(shop.repository) as log:
         log.write({"at": "2026-11-20T02:00:00.000Z", "rested": "no list"})
         for hour in (2, 3):
-            log.write({"at": f"2100-11-20T0{hour}:00:00.000Z", "skipped": "all rest", "rested": list(TESTS)})
+            at = instant(first.plan.created_at - 3_600.0 * hour)
+            log.write({"at": at, "skipped": "all rest", "rested": list(TESTS)})
     assert resting(prepared(shop)) == {}
 
 
@@ -140,13 +142,20 @@ def test_new_tests_and_those_that_are_gone_are_told_with_who_deleted_them(shop: 
     assert plan_from_json(json.loads(json.dumps(plan_json(made.plan)))) == made.plan
 
 
-def test_a_file_that_cannot_be_collected_deletes_no_test(shop: World) -> None:
+def test_a_file_that_cannot_be_collected_or_skips_itself_deletes_no_test(shop: World) -> None:
     a_night(prepared(shop), 2)
     (shop.repository / "tests" / "test_tax.py").write_text("import nothing_is_called_so\n")
     commit(shop, "Break a file")
     broken = prepared(shop)
     assert broken.plan.suite is not None
     assert (broken.plan.suite.grown, broken.plan.suite.deleted) == ((), ())
+    (shop.repository / "tests" / "test_tax.py").write_text(
+        "import pytest\npytest.importorskip('nothing_is_called_so')\n"
+    )
+    commit(shop, "Let a file skip itself")
+    skipping = prepared(shop)
+    assert skipping.plan.suite is not None
+    assert (skipping.plan.suite.deleted, skipping.plan.suite.unknown) == ((), ("tests/test_tax.py",))
 
 
 def test_a_base_that_was_rewritten_is_told_and_an_older_or_newer_one_is_not(shop: World) -> None:
@@ -165,7 +174,7 @@ def test_a_base_that_was_rewritten_is_told_and_an_older_or_newer_one_is_not(shop
     shop.run(["git", "reflog", "expire", "--expire=now", "--all"])
     shop.run(["git", "gc", "-q", "--prune=now"])
     gone = prepared(shop, {"rest_after": "1"})
-    assert [one for one in gone.plan.warnings if "no longer in this repository" in one]
+    assert [one for one in gone.plan.warnings if "is not in this repository" in one]
     assert resting(gone) == {}, "nobody knows what has changed since"
 
 

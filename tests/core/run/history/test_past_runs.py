@@ -51,7 +51,7 @@ def test_a_test_is_green_as_verified_else_as_reported(
     told.write()
     plans, _ = earlier_plans(tmp_path, BEGAN + DAY, 9)
 
-    (past,) = past_runs(tmp_path, plans)
+    (past,) = past_runs(tmp_path, plans, BEGAN + DAY)
 
     assert past.worked is not None
     assert past.worked.get(told.plan.tests[0].node_id) is is_green
@@ -68,10 +68,14 @@ def test_runs_of_testers_count_newest_first_and_not_those_of_the_future(tmp_path
         log.write({"at": "2026-11-19T02:00:00.000Z", "skipped": "all rest", "rested": ["a", "b"]})
         log.write({"at": "no time", "rested": ["a"]})
         log.write({"at": 7, "rested": ["a"]})
+        log.write({"at": "0001-01-01T00:00:00", "rested": ["a"]})
+        log.write({"rested": ["a"]})
+        # By a clock that jumped: counted as a rest, it would end each later one.
+        log.write({"at": "2099-11-19T02:00:00.000Z", "skipped": "all rest", "rested": ["a", "b"]})
         log.write({"at": "2026-11-14T02:00:00.000Z", "rested": "a"})
 
     plans, future = earlier_plans(tmp_path, BEGAN, 3)
-    past = past_runs(tmp_path, plans)
+    past = past_runs(tmp_path, plans, BEGAN)
 
     assert [plan.run[:8] for plan in plans] == ["20261113", "20261112", "20261111"]
     assert future == ("20991114-0200-0000",)
@@ -82,7 +86,8 @@ def test_runs_of_testers_count_newest_first_and_not_those_of_the_future(tmp_path
 
 def test_suites_are_compared_where_the_same_was_asked() -> None:
     resting = RestingTest("tests/b.py::test_rests", "green", 1)
-    suite = Suite(asked=("tests",), unselected=("tests/b.py::test_not_affected",), resting=(resting,))
+    left_out = ("tests/b.py::test_not_affected",)
+    suite = Suite(asked=("tests",), unselected=left_out, resting=(resting,), unknown=("tests/d.py",))
     names = ("tests/a.py::test_a", "tests/c.py")
     tests = tuple(PlannedTest(name, f"a{n}", f"agent-{n:032x}", ()) for n, name in enumerate(names))
     plan = a_plan(0, tests=tests, suite=suite, pytest_args=("-k", "x"))
@@ -92,7 +97,9 @@ def test_suites_are_compared_where_the_same_was_asked() -> None:
     assert comparable((old, plan), [], ["-k", "x"]) is None
     assert comparable((old, plan), ["tests"], []) is None
     assert suite_tests(plan) == {"tests/a.py::test_a", "tests/b.py::test_not_affected", "tests/b.py::test_rests"}
-    found = ("tests/a.py::test_a", "tests/a.py::test_new", "tests/c.py::test_was_broken")
+    found = (
+        "tests/a.py::test_a", "tests/a.py::test_new", "tests/c.py::test_was_broken", "tests/d.py::test_skipped_itself",
+    )  # fmt: skip
     assert new_and_gone(plan, found, ["tests/b.py"]) == (("tests/a.py::test_new",), [])
     assert new_and_gone(plan, found[1:2], []) == (
         ("tests/a.py::test_new",), ["tests/a.py::test_a", "tests/b.py::test_not_affected", "tests/b.py::test_rests"],
