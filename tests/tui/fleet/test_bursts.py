@@ -9,6 +9,7 @@ from textual import events
 from textual.keys import _character_to_key
 
 import scenes
+from selftest_tui.app.keyed_app import FRAMES
 from selftest_tui.fleet.arrangement import GroupBy
 from selftest_tui.shared.dialogs.composer import Composer, PromptArea
 from tui.driving import driven
@@ -36,6 +37,11 @@ async def test_what_is_typed_behind_the_slash_lands_in_the_filter() -> None:
         await one.until(lambda: not one.screen.prompt.is_open and one.name == "st-7f-cart-tax", "the filtered agent")
         assert one.screen.prompt.text == "cart-tax"
         assert one.screen.view is before
+
+
+async def test_a_second_frame_follows_the_first_soon() -> None:
+    async with driven(scenes.few().view) as one:
+        assert one.screen._update_timer._interval == 1 / FRAMES, "Textual takes the rate from where it is set"
 
 
 async def test_enter_that_is_read_later_does_not_overtake_what_was_typed_for_the_filter() -> None:
