@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from selftest_core.fleet.observations import LocalAgent
     from selftest_core.fleet.view import Row
 
+_CHANGES_SHOWN = 8
+
 
 def explain(fleet: Fleet, key: AgentKey) -> tuple[Evidence, ...]:
     """List the evidence for the row of `key`, newest first; empty for an agent that is not in the fleet."""
@@ -32,7 +34,7 @@ def explain(fleet: Fleet, key: AgentKey) -> tuple[Evidence, ...]:
         *_of_mngr(fleet, entry.row, listed),
         *(
             Evidence(change.source, change.at, f"{change.before} became {change.after}")
-            for change in reversed(fleet.changes.get(key, ()))
+            for change in reversed([one for one in fleet.changes if one.key == key][-_CHANGES_SHOWN:])
         ),
     ]
     return tuple(sorted(lines, key=lambda line: line.at, reverse=True))

@@ -67,6 +67,7 @@ class Entry(NamedTuple):
 class StateChange(NamedTuple):
     """A change of an agent's state, at the time of the answer that reported it."""
 
+    key: AgentKey
     at: float
     source: str
     before: State
@@ -81,7 +82,7 @@ class Fleet:
     whose file cannot be read now, and when it last could. `complete`: when each provider was last asked for all its
     agents ("all": any unfiltered answer). `empty`: when a provider last answered without agents, which proves nothing:
     mngr answers so for a provider that it does not know. `failures`: the newest failure of each lane. `lost`: tmux
-    servers that ended with their agents. `usages`: by agent id.
+    servers that ended with their agents. `usages`: by agent id. `changes`: the last ones of all agents, oldest first.
     """
 
     listed: Mapping[AgentKey, ListedAgent] = _NONE
@@ -94,7 +95,7 @@ class Fleet:
     lanes: Mapping[str, LaneStatus] = _NONE
     lost: tuple[LostServer, ...] = ()
     usages: Mapping[str, Usage] = _NONE
-    changes: Mapping[AgentKey, tuple[StateChange, ...]] = _NONE
+    changes: tuple[StateChange, ...] = ()
     entries: Mapping[AgentKey, Entry] = field(default=_NONE, repr=False)
     rows: tuple[Row, ...] = ()
     sessions: tuple[TmuxSession, ...] = ()

@@ -20,12 +20,13 @@ from selftest_core.fleet.state_rules import merged_condition, merged_state
 from selftest_core.fleet.view import Category, Row
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from selftest_core.agent_types.condition import Condition
     from selftest_core.fleet.observations import LocalAgent, TmuxSession
 
-_CHANGES_KEPT = 8
+CHANGES_KEPT = 1_000
+"""The last changes of state of all agents together, for the evidence: some of each agent would grow for hours."""
 _NEVER = -math.inf
 _STARTING_SECONDS = 3.0
 """An agent that only the probe knows counts as starting for this long."""
@@ -42,7 +43,7 @@ def with_rows(fleet: Fleet, before: Fleet) -> Fleet:
     defaults = {server.socket for server in probed.servers if server.is_default} if probed is not None else set()
     machine = _machine(fleet)
     entries: dict[AgentKey, Entry] = {}
-    changed: dict[AgentKey, StateChange] = {}
+    changed: list[StateChange] = []
     is_same = is_ordered = True
     for key, local in _present(fleet):
         listed = fleet.listed.get(key)
@@ -70,7 +71,7 @@ def with_rows(fleet: Fleet, before: Fleet) -> Fleet:
             is_ordered = is_ordered and old_row is not None and _by_creation(old_row) == _by_creation(row)
             if old_row is not None and old_row.agent.state is not row.agent.state:
                 at = probed.at if row.source == "probe" and probed is not None else (listed.at if listed else _NEVER)
-                changed[key] = StateChange(at, row.source, old_row.agent.state, row.agent.state)
+                changed.append(StateChange(row.key, at, row.source, old_row.agent.state, row.agent.state))
     is_everyone = len(entries) == len(before.entries)
     if is_same and is_everyone:
         rows = before.rows
@@ -82,7 +83,7 @@ def with_rows(fleet: Fleet, before: Fleet) -> Fleet:
         fleet,
         entries=entries,
         rows=rows,
-        changes=_with_changes(fleet.changes, changed, entries),
+        changes=(*fleet.changes, *changed)[-CHANGES_KEPT:] if changed else fleet.changes,
         sessions=before.sessions if fleet.local is before.local and probed is before.probed else _other_sessions(fleet),
     )
 
@@ -342,19 +343,6 @@ def _idle_since(
 
 
 # All rows
-
-
-def _with_changes(
-    known: Mapping[AgentKey, tuple[StateChange, ...]],
-    changed: Mapping[AgentKey, StateChange],
-    entries: Mapping[AgentKey, Entry],
-) -> Mapping[AgentKey, tuple[StateChange, ...]]:
-    if not changed and all(key in entries for key in known):
-        return known
-    kept = {key: changes for key, changes in known.items() if key in entries}
-    for key, change in changed.items():
-        kept[key] = (*kept.get(key, ()), change)[-_CHANGES_KEPT:]
-    return kept
 
 
 def _by_creation(row: Row) -> tuple[float, str, AgentKey]:

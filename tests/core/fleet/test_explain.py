@@ -7,6 +7,7 @@ from dataclasses import replace
 import scenes
 from scenes import BOX, NOW, OTHER_SOCKET, a_list, a_look, a_probe, an_agent, key_of, scene
 from selftest_core.agents import AgentKey, State
+from selftest_core.fleet.rows import CHANGES_KEPT
 from selftest_core.tools.tmux import SessionRef
 
 
@@ -50,6 +51,20 @@ def test_changes_of_state_are_kept() -> None:
     assert "RUNNING became WAITING" in says
     assert says.index("WAITING became DONE") < says.index("RUNNING became WAITING")
     assert "its command left exit status 0" in says
+
+
+def test_the_kept_changes_of_a_big_fleet_do_not_grow_with_its_agents() -> None:
+    shown = scenes.many(200)
+    agents = shown.probed.agents
+    for turn in range(12):
+        look = shown.probed
+        agents = tuple(replace(agent, state=State.WAITING if turn % 2 else State.RUNNING) for agent in agents)
+        shown = shown.and_then(replace(look, agents=agents, at=look.at + 1))
+    assert len(shown.fleet.changes) == CHANGES_KEPT < 8 * len(agents)
+    key = next(change.key for change in reversed(shown.fleet.changes))
+    newest = [line for line in shown.view.explain(key) if " became " in line.text]
+    assert [line.at for line in newest] == [shown.probed.at - back for back in range(len(newest))]
+    assert len(newest) in (CHANGES_KEPT // len(agents), CHANGES_KEPT // len(agents) + 1)
 
 
 def test_a_vanished_session_overrides_mngr_for_a_type_that_the_probe_does_not_know() -> None:

@@ -12,7 +12,7 @@ from selftest_core.agents import State
 from selftest_core.fleet.view import Category, FleetView, Row
 from selftest_core.usage.tokens import Label, Usage
 from selftest_tui.fleet.arrangement import Group, changed_places
-from selftest_tui.fleet.line_painter import Look
+from selftest_tui.fleet.line_painter import MOST_STRIPS, Look
 from selftest_tui.fleet.status_bar import used_by_all
 from selftest_tui.shared.widgets.columns import Sort
 from tui.driving import ENVIRONMENT, Driven, driven
@@ -137,6 +137,18 @@ async def test_the_clock_paints_again_only_what_it_changes() -> None:
         assert "12:04" in "".join(one.lines)
         one.seconds += 1
         await one.until(lambda: "12:05" in "".join(one.lines), "the next second")
+
+
+async def test_lines_that_were_left_are_not_kept_painted() -> None:
+    async with driven(scenes.few().view) as one:
+        painter, look = one.table.painter, Look()
+        rows = [row for row in scenes.many(400).view.rows if isinstance(row, Row)]
+        first = painter.line(rows[0], look, scenes.NOW)
+        for number, row in enumerate(rows[1:], 1):
+            painted = painter.line(row, look, scenes.NOW)
+            assert painter.line(row, look, scenes.NOW) is painted
+            assert painter.has_times_of(rows[0], scenes.NOW) == (number < MOST_STRIPS)
+        assert painter.line(rows[0], look, scenes.NOW) is not first
 
 
 async def test_the_first_cursor_is_on_an_agent_also_when_sessions_came_first() -> None:

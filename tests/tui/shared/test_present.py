@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -42,6 +44,19 @@ def test_text_fits_exactly(text: str, width: int) -> None:
         assert cell_len(fitted) == width
     if cell_len(present.clean(text)) <= width:
         assert present.fit(text, width).rstrip(" ") == present.clean(text).rstrip(" ")
+
+
+def test_times_that_passed_are_not_kept() -> None:
+    """A screen shows some thousand times in an hour, and each of them once."""
+
+    def blocks_after(hour: int) -> int:
+        for second in range(5_000):
+            present.fit_right(f"{hour}h {second}", 12)
+        return sys.getallocatedblocks()
+
+    blocks_after(0)  # fills the caches of Rich, which hold a fixed number of texts
+    before = blocks_after(1)
+    assert blocks_after(2) - before < 1_000
 
 
 def test_long_text_says_that_it_was_cut() -> None:

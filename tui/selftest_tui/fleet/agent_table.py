@@ -82,7 +82,6 @@ class AgentTable(CursorTable["Line"]):
         self._range_from: LineKey | None = None
         self._marks_before: frozenset[AgentKey] = frozenset()
         self._painter: LinePainter | None = None
-        self._drawn_times: dict[LineKey, tuple[str, ...]] = {}
 
     @property
     def lines(self) -> Sequence[Line]:
@@ -133,8 +132,7 @@ class AgentTable(CursorTable["Line"]):
         painter = self.painter
         width = painter.width - painter.timed_from
         for place in self._visible():
-            line = self.arranged.lines[place]
-            if painter.timed_cells(line, now) != self._drawn_times.get(key_of(line), ()):
+            if not painter.has_times_of(self.arranged.lines[place], now):
                 self.refresh(Region(painter.timed_from, self._y_of(place), width, 1))
 
     # cursor
@@ -281,7 +279,6 @@ class AgentTable(CursorTable["Line"]):
     def draw_at(self, place: int, width: int) -> Strip:
         """Draw an agent, a session or the title of a group."""
         painter, line = self.painter, self.arranged.lines[place]
-        self._drawn_times[key_of(line)] = painter.timed_cells(line, self._now)
         look = Look(place == self._cursor, self.has_focus, isinstance(line, Row) and line.key in self._marks)
         return painter.line(line, look, self._now)
 
@@ -292,7 +289,6 @@ class AgentTable(CursorTable["Line"]):
         if self._painter is None or self._painter.width != width:
             styles = {part: self.style_of(part) for part in PARTS}
             self._painter = LinePainter(styles, width, self.columns.place(width))
-            self._drawn_times.clear()
         return self._painter
 
     def _visible(self) -> range:

@@ -38,7 +38,8 @@ BACKGROUNDS = ("base", "cursor", "cursor-blurred", "marked")
 PARTS = (*BACKGROUNDS, "heading", "group", "muted", "stale", "mark", *map(style_of, Category))
 """The names of the styles that a painter needs."""
 
-MOST_STRIPS = 2_000
+MOST_STRIPS = 256
+"""Lines that are kept, the last painted ones: more than a screen has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +84,16 @@ class LinePainter:
         if known is not None and is_same(known[0], line) and known[1] == times and known[2] == look:
             return known[3]
         strip = self._group(line, look) if isinstance(line, Group) else self._cells(line, look, now)
+        self._done.pop(key, None)
         if len(self._done) >= MOST_STRIPS:
-            self._done.clear()
+            del self._done[next(iter(self._done))]
         self._done[key] = (line, times, look, strip)
         return strip
+
+    def has_times_of(self, line: Line, now: float) -> bool:
+        """Return whether the line was painted with the times that it shows at `now`."""
+        known = self._done.get(key_of(line))
+        return known is not None and known[1] == self.timed_cells(line, now)
 
     def _background(self, look: Look) -> Style:
         if look.is_cursor:

@@ -81,16 +81,20 @@ _MARKS = "[\u0300-\u036f\u0483-\u0489\u0591-\u05bd\u1ab0-\u1aff\u1dc0-\u1dff\u20
 _TOWERS = re.compile(f"({_MARKS}{{2}}){_MARKS}+")
 
 
-@lru_cache(maxsize=16_384)
 def clean(text: str) -> str:
     """Make one harmless line: remove escapes and invisible characters, replace line breaks and tabs by one space."""
-    if text.isascii() and text.isprintable():
+    if text.isascii() and text.isprintable():  # not cached: most are times, which are never asked for again
         return text if len(text) <= LONGEST else text[:LONGEST]
+    return _cleaned(text)
+
+
+@lru_cache(maxsize=4_096)
+def _cleaned(text: str) -> str:
     text = _SPACES.sub(" ", _ESCAPES.sub("", text[:LONGEST]))
     return _TOWERS.sub(r"\1", _INVISIBLE.sub("", text))
 
 
-@lru_cache(maxsize=16_384)
+@lru_cache(maxsize=4_096)
 def fit(text: str, width: int) -> str:
     """Harmless text in exactly `width` cells: padded on the right, cut at the right with an ellipsis."""
     text = clean(text)

@@ -288,6 +288,7 @@ class Poller:
             if due.lane == ALL:
                 self._listed.set()
             self._account(due.lane, answer, cost + _OWN_WEIGHT * (time.thread_time() - own))
+            del answer  # else a second copy of every agent is kept until the next answer has been read
             if not self._is_saved and time.monotonic() - self._saved_at > SAVE_SECONDS:
                 await asyncio.get_running_loop().run_in_executor(blocking, self._save)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import shutil
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from selftest_core.agents import State
+from selftest_core.agents import Agent, State
 from selftest_core.fleet.view import FleetView
 from selftest_core.fleet.watch.file_watch import FileWatch
 from selftest_core.fleet.watch.fleet_watch import FleetWatch, observe_once
@@ -32,6 +33,12 @@ if TYPE_CHECKING:
 QUICK = Pace(local=0.05, all=0.2, remote=0.1, probe=0.1, deadline=60.0)
 SLOW = Pace(local=1000.0, all=1000.0, remote=1000.0, probe=1000.0, deadline=60.0)
 """Nothing is seen by polling: what is seen was told by a file or a process."""
+FAR = (
+    '{"agents": [{"id": "agent-9", "name": "far", "type": "claude", "state": "RUNNING", "command": "claude",'
+    ' "work_dir": "/w", "create_time": "2026-11-21T09:00:00Z", "labels": {}, "plugin": {}, "host":'
+    ' {"id": "host-9", "name": "box", "provider_name": "boxes", "state": "RUNNING"}}], "errors": []}'
+)
+"""A listing with one agent of a remote host."""
 
 
 @dataclass
@@ -274,13 +281,25 @@ def test_a_host_folder_may_come_late_and_go(world: World) -> None:
         eventually(lambda: "again" in watched.states())
 
 
+def test_an_answer_of_mngr_is_not_kept_beside_the_fleet(world: World) -> None:
+    mngr_that(world, f"echo '{FAR}'")
+
+    def answered_at() -> float:
+        return max((lane.answered_at or 0.0 for lane in watched.view.lanes if lane.lane == "all"), default=0.0)
+
+    def agents() -> list[Agent]:
+        return [one for one in gc.get_objects() if isinstance(one, Agent) and one.id == "agent-9"]
+
+    with watching(world, SLOW) as watched:
+        eventually(lambda: "far" in watched.states())
+        first = answered_at()
+        watched.watch.refresh("all")
+        eventually(lambda: answered_at() > first, "the second answer")
+        eventually(lambda: len(agents()) == 1, "a single object for the agent of both answers")
+
+
 def test_what_was_known_is_remembered_by_the_next_process(world: World) -> None:
-    remote = (
-        '{"agents": [{"id": "agent-9", "name": "far", "type": "claude", "state": "RUNNING", "command": "claude",'
-        ' "work_dir": "/w", "create_time": "2026-11-21T09:00:00Z", "labels": {}, "plugin": {}, "host":'
-        ' {"id": "host-9", "name": "box", "provider_name": "boxes", "state": "RUNNING"}}], "errors": []}'
-    )
-    mngr_that(world, f"echo '{remote}'")
+    mngr_that(world, f"echo '{FAR}'")
     with watching(world) as watched:
         eventually(lambda: "far" in watched.states())
 
