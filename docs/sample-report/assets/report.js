@@ -44,22 +44,28 @@ if (table) {
   const agent = one("agent");
   const differs = one("differs");
   const form = search.form;
-  const texts = rows.map((row) => row.textContent.toLowerCase());
+  const texts = new Map(rows.map((row) => [row, row.textContent.toLowerCase()]));
+
+  // A thousand rows take long to draw: those below appear when one scrolls to them.
+  const SOME = 200;
+  let most = SOME;
 
   const filter = () => {
     const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
     const name = agent.value.trim().toLowerCase();
     let shown = 0;
-    rows.forEach((row, number) => {
-      const text = texts[number];
+    for (const row of rows) {
+      const text = texts.get(row);
       const matches =
         words.every((word) => text.includes(word)) &&
         (!state.value || (state.value === "open" ? "open" in row.dataset : row.dataset.state === state.value)) &&
         (!name || row.dataset.agent.toLowerCase().includes(name)) &&
         (!differs.checked || "differs" in row.dataset);
-      row.hidden = !matches;
       if (matches) shown += 1;
-    });
+      row.hidden = !matches || shown > most;
+    }
+    one("more").hidden = shown <= most;
+    one("more").querySelector("button").textContent = `Show ${shown - most} more`;
     one("shown").textContent = shown === rows.length ? `${shown}` : `${shown} of ${rows.length}`;
     one("none").hidden = shown > 0;
   };
@@ -88,7 +94,19 @@ if (table) {
     one("tests").scrollIntoView();
   };
 
+  const showMore = () => {
+    most += SOME;
+    filter();
+  };
+  one("more").querySelector("button").addEventListener("click", showMore);
+  new IntersectionObserver(([seen]) => seen.isIntersecting && showMore()).observe(one("more"));
+  window.addEventListener("beforeprint", () => {
+    most = Infinity;
+    filter();
+  });
+
   const changed = () => {
+    most = SOME;
     filter();
     remember();
   };
@@ -97,6 +115,8 @@ if (table) {
   form.addEventListener("reset", () => setTimeout(changed));
   one("clear").addEventListener("click", () => form.reset());
   window.addEventListener("hashchange", recall);
+  filter();
+  table.classList.remove("fresh");
   recall();
 
   all("thead th", table).forEach((head, column) => {
@@ -117,6 +137,9 @@ if (table) {
         .sort(([a], [b]) => sign * (isNumber ? a - b : order.compare(a, b)))
         .map(([, row]) => row);
       table.tBodies[0].append(...sorted);
+      rows.splice(0, rows.length, ...sorted);
+      most = SOME;
+      filter();
     });
   });
 }
@@ -243,7 +266,9 @@ follow();
 /* What is folded is opened by a link to it, and on paper. */
 
 function unfold() {
-  let part = location.hash.length > 1 && one(decodeURIComponent(location.hash.slice(1)));
+  const name = decodeURIComponent(location.hash.slice(1));
+  // Of a long conversation only the beginning and the end are on the page.
+  let part = name && (one(name) || (name.startsWith("said-") ? one("conversation") : null));
   const target = part;
   for (; part; part = part.parentElement) if (part.tagName === "DETAILS") part.open = true;
   if (target) target.scrollIntoView();
@@ -258,6 +283,7 @@ function unfoldSafely() {
 }
 
 window.addEventListener("hashchange", unfoldSafely);
+unfoldSafely();
 window.addEventListener("beforeprint", () => all("details").forEach((part) => (part.open = true)));
 
 /* Keys. */
