@@ -13,18 +13,18 @@ import os
 import zlib
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
-from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
 from selftest_recorder.cast.events import EXIT, MARKER, OUTPUT
 from selftest_recorder.cast.spans import Position, read_span
-from selftest_recorder.terminal.emulator import feed_span, open_terminal
+from selftest_recorder.terminal.emulator import feed_pieces, feed_span, open_terminal, pieces_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from selftest_recorder.cast.reader import Recording
     from selftest_recorder.cast.spans import Span
+    from selftest_recorder.terminal.emulator import Piece
 
 BUCKETS = 1024
 _FIRST_WIDTH = 1 / 16
@@ -70,21 +70,14 @@ class Activity:
         self.width = width
         self.counts = [*counts, *([0] * (BUCKETS - len(counts)))][:BUCKETS]
 
-    def add(self, times: Sequence[float], data: Sequence[str]) -> None:
-        """Count events, whose times are in order."""
-        if not times:
-            return
-        while times[-1] >= self.width * BUCKETS:
+    def add(self, counts: Sequence[tuple[float, int]]) -> None:
+        """Add numbers of characters at times, from `counts_of` with the width of now or before."""
+        while counts and counts[-1][0] >= self.width * BUCKETS:
             merged = [first + second for first, second in zip(self.counts[::2], self.counts[1::2], strict=True)]
             self.counts = merged + [0] * (BUCKETS - len(merged))
             self.width *= 2
-        until = list(accumulate(map(len, data)))
-        first = counted = 0
-        while first < len(times):
-            part = int(times[first] / self.width)
-            first = bisect_left(times, (part + 1) * self.width, first + 1)
-            self.counts[part] += until[first - 1] - counted
-            counted = until[first - 1]
+        for time, count in counts:
+            self.counts[int(time / self.width)] += count
 
     def levels(self, duration: float, cells: int, most: int = 8) -> list[int]:
         """Return a level from 0 (nothing) to `most` for each of `cells` parts of `duration`, on a logarithmic scale."""
@@ -102,6 +95,19 @@ class Activity:
                 sums[cell] += count / len(touched)
         top = math.log2(max(sums) + 2)
         return [max(1, round(math.log2(one + 2) / top * most)) if one else 0 for one in sums]
+
+
+def counts_of(times: Sequence[float], data: Sequence[str], width: float) -> list[tuple[float, int]]:
+    """Count the characters of events in parts of `width` seconds; returns the first time of each part, and the number.
+
+    The times are in order.
+    """
+    counts, first = [], 0
+    while first < len(times):
+        begin, part = first, int(times[first] / width)
+        first = bisect_left(times, (part + 1) * width, begin + 1)
+        counts.append((times[begin], sum(map(len, data[begin:first]))))
+    return counts
 
 
 @dataclass(slots=True)
@@ -151,12 +157,38 @@ class Index:
             self.store = -1
 
 
-SPACING = 128 * 1024
-"""Bytes between keyframes with small states, which are decoded and fed in some milliseconds."""
-_STATES_COST = 4
-"""Bytes of a state that cost a seek as much as one byte of the recording."""
+SPACING = 256 * 1024
+"""Bytes between keyframes, which are decoded and fed in some milliseconds.
+
+Closer ones would slow the indexing down: a snapshot drops the lines above the screen, and the terminal takes new memory
+for the next ones.
+"""
 _AGAIN = 8 * 1024
 """Bytes before the next try, where the terminal had no snapshot."""
+
+
+class Part(NamedTuple):
+    """What an index needs of a span, in few objects: what one thread makes is slow for another to read and to free."""
+
+    end: Position
+    events: int
+    pieces: Sequence[Piece]
+    activity: Sequence[tuple[float, int]]
+    markers: Sequence[Marker] = ()
+    exit_status: str | None = None
+
+
+def part_of(span: Span, width: float) -> Part:
+    """Return what an index needs of a span; `width`: that of its activity."""
+    pieces, events = tuple(pieces_of(span)), len(span.times)
+    if span.has_only_output:
+        return Part(span.end, events, pieces, counts_of(span.times, span.data, width))
+    listed = list(zip(span.times, span.codes, span.data, strict=True))
+    shown = [(time, data) for time, code, data in listed if code == OUTPUT]
+    activity = counts_of([time for time, _ in shown], [data for _, data in shown], width)
+    markers = [Marker(time, data) for time, code, data in listed if code == MARKER]
+    exits = [data for _, code, data in listed if code == EXIT]
+    return Part(span.end, events, pieces, activity, markers, exits[-1] if exits else None)
 
 
 class Indexer:
@@ -165,10 +197,9 @@ class Indexer:
     def __init__(self, recording: Recording, index: Index, spacing: int = SPACING) -> None:
         self._recording = recording
         self.index = index
-        self._spacing = spacing
+        self.spacing = spacing
         header = recording.header
         self._terminal = open_terminal(header.cols, header.rows)
-        self._state_size = 0
         if not index.keyframes:
             start = Position(0.0, recording.begins, 1)
             index.end = start
@@ -179,7 +210,6 @@ class Indexer:
         state = index.state(last)
         if state is not None:
             self._terminal.restore(state)
-            self._state_size = len(state)
         self._place = self._kept = index.keyframes[last].position
 
     def catch_up(self) -> None:
@@ -194,57 +224,39 @@ class Indexer:
     def step(self) -> bool:
         """Add one part. Returns False if no complete line is left."""
         since = self._place.offset - self._kept.offset
-        span = self.read(self._place, self.spacing - since if since < self.spacing else self.retry)
-        if span is None:
+        part = self.read(self._place, self.spacing - since if since < self.spacing else self.retry)
+        if part is None:
             return False
-        state = self.take(span)
+        state = self.take(part)
         if state is not None:
-            self.index.add_keyframe(Keyframe(span.end, packed_state(state)))
+            self.index.add_keyframe(Keyframe(part.end, packed_state(state)))
         return True
-
-    @property
-    def spacing(self) -> int:
-        """Bytes between keyframes now: twice as many as a large state has, since packing it takes longer than they do.
-
-        A seek stays within its time: a larger state leaves less of it to the bytes behind it.
-        """
-        most = 2 * self._spacing - self._state_size // _STATES_COST
-        return max(self._spacing, min(2 * self._state_size, most))
 
     @property
     def retry(self) -> int:
         """Bytes until a keyframe is tried again where the terminal had no snapshot."""
-        return min(_AGAIN, self._spacing)
+        return min(_AGAIN, self.spacing)
 
-    def read(self, place: Position, size: int) -> Span | None:
+    def read(self, place: Position, size: int) -> Part | None:
         """Read the part behind `place`; None if no complete line is left. May be called from another thread."""
         span = read_span(self._recording, place, size)
-        return None if span.end == place or (not span.times and span.end.offset <= place.offset) else span
+        if span.end == place or (not span.times and span.end.offset <= place.offset):
+            return None
+        return part_of(span, self.index.activity.width)
 
-    def take(self, span: Span) -> bytes | None:
+    def take(self, part: Part) -> bytes | None:
         """Add the part behind the last one. Returns the state there where a keyframe is due."""
-        feed_span(self._terminal, span)
-        self._note(span)
-        self._place = self.index.end = span.end
-        if span.end.offset - self._kept.offset < self._spacing * 3 // 8:
+        feed_pieces(self._terminal, part.pieces)
+        index = self.index
+        index.events += part.events
+        index.activity.add(part.activity)
+        index.markers += part.markers
+        if part.exit_status is not None:
+            index.exit_status = part.exit_status
+        self._place = index.end = part.end
+        if part.end.offset - self._kept.offset < self.spacing * 3 // 8:
             return None
         state = self._terminal.snapshot()
         if state is not None:
-            self._kept, self._state_size = span.end, len(state)
+            self._kept = part.end
         return state
-
-    def _note(self, span: Span) -> None:
-        index = self.index
-        index.events += len(span.times)
-        if span.has_only_output:
-            index.activity.add(span.times, span.data)
-            return
-        shown = [
-            (time, one) for time, code, one in zip(span.times, span.codes, span.data, strict=True) if code == OUTPUT
-        ]
-        index.activity.add([time for time, _ in shown], [one for _, one in shown])
-        for time, code, one in zip(span.times, span.codes, span.data, strict=True):
-            if code == MARKER:
-                index.markers.append(Marker(time, one))
-            elif code == EXIT:
-                index.exit_status = one

@@ -42,7 +42,7 @@ _PLACE = struct.Struct("<dQQ")
 _SAMPLE = 4096
 _KEPT_FILES = 64
 _MOST_WAITING = 8
-"""Longest queue of states to pack."""
+"""Longest queue of records to write, with a state each."""
 SWITCH = 0.000_5
 """Switch interval of threads in seconds, so that the terminal does not wait for the parser."""
 _MOST_RECORD = 64 * 1024 * 1024
@@ -154,25 +154,30 @@ class IndexReader:
 def build(recording: Recording, path: Path) -> None:
     """Write the index file of a recording, with its progress twice for each percent.
 
-    The terminal takes most of the time, and works without the interpreter's lock: meanwhile other threads read the next
-    part and pack the last states.
+    The terminal takes most of the time, and works without the interpreter's lock: meanwhile one thread reads the next
+    part, and another packs the last states and writes.
     """
     identity = _identity(recording)
     index = Index()
     indexer = Indexer(recording, index)
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb", buffering=0) as out:  # noqa: PTH123
-        _write(out, b"H", json.dumps(identity).encode())
-        keyframes = markers = 0
+    with (
+        open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb", buffering=0) as out,  # noqa: PTH123
+        ThreadPoolExecutor(1) as reader,
+        ThreadPoolExecutor(1) as writer,
+    ):
+        waiting: deque[Future[None]] = deque()
 
-        def put(complete: bool) -> None:
-            nonlocal keyframes, markers
-            for frame in index.keyframes[keyframes:]:
-                assert not isinstance(frame.packed, tuple)
-                _write(out, b"K", _PLACE.pack(*frame.position) + (frame.packed or b""))
-            keyframes = len(index.keyframes)
-            # Written states are not kept in memory too: a recording of gigabytes has thousands.
-            index.keyframes[1:-1] = [frame._replace(packed=b"") for frame in index.keyframes[1:-1]]
+        def write(kind: bytes, payload: bytes, state: bytes | None = None) -> None:
+            waiting.append(writer.submit(_write, out, kind, payload, state))
+            while len(waiting) > _MOST_WAITING or (waiting and waiting[0].done()):
+                waiting.popleft().result()
+
+        told = markers = 0
+
+        def tell(*, complete: bool) -> None:
+            nonlocal told, markers
+            told = index.end.offset
             fresh, markers = index.markers[markers:], len(index.markers)
             said = {
                 "end": index.end, "events": index.events, "width": index.activity.width, "exit": index.exit_status,
@@ -180,34 +185,25 @@ def build(recording: Recording, path: Path) -> None:
                 "tail": _sum(recording.data_path, index.end.offset - _SAMPLE, min(_SAMPLE, index.end.offset))
                 if complete else "",
             }  # fmt: skip
-            _write(out, b"P", json.dumps(said).encode())
+            write(b"P", json.dumps(said).encode())
 
-        packing: deque[tuple[Position, Future[bytes]]] = deque()
-
-        def packed(least: int) -> None:
-            while packing and (len(packing) > least or packing[0][1].done()):
-                position, future = packing.popleft()
-                index.add_keyframe(Keyframe(position, future.result()))
-
-        told, every = 0, max(identity["size"] // 50, 1024 * 1024)
-        put(complete=False)
-        # Each has its thread, so that no part waits for the states before it.
-        with ThreadPoolExecutor(1) as reader, ThreadPoolExecutor(1) as packer:
-            size = indexer.spacing
-            ahead = reader.submit(indexer.read, index.end, size)
-            while (span := ahead.result()) is not None:
-                ahead = reader.submit(indexer.read, span.end, size)
-                state = indexer.take(span)
-                size = indexer.retry if state is None else indexer.spacing
-                if state is not None:
-                    packing.append((span.end, packer.submit(packed_state, state)))
-                packed(_MOST_WAITING)
-                if index.end.offset - told >= every:
-                    told = index.end.offset
-                    packed(0)
-                    put(complete=False)
-            packed(0)
-        put(complete=True)
+        every = max(identity["size"] // 50, 1024 * 1024)
+        write(b"H", json.dumps(identity).encode())
+        write(b"K", _PLACE.pack(*index.end))
+        tell(complete=False)
+        size = indexer.spacing
+        ahead = reader.submit(indexer.read, index.end, size)
+        while (part := ahead.result()) is not None:
+            ahead = reader.submit(indexer.read, part.end, size)
+            state = indexer.take(part)
+            size = indexer.retry if state is None else indexer.spacing
+            if state is not None:
+                write(b"K", _PLACE.pack(*part.end), state)
+            if index.end.offset - told >= every:
+                tell(complete=False)
+        tell(complete=True)
+        while waiting:
+            waiting.popleft().result()
 
 
 def _without_zeros(counts: list[int]) -> list[int]:
@@ -217,7 +213,10 @@ def _without_zeros(counts: list[int]) -> list[int]:
     return counts[:last]
 
 
-def _write(out: Any, kind: bytes, payload: bytes) -> None:
+def _write(out: Any, kind: bytes, payload: bytes, state: bytes | None) -> None:
+    """Write one record; `state` is packed and put behind the payload."""
+    if state is not None:
+        payload += packed_state(state)
     data = memoryview(_HEAD.pack(kind, len(payload), zlib.crc32(payload)) + payload)
     while data:
         data = data[out.write(data) :]

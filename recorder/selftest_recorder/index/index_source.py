@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 AT_ONCE = 1024 * 1024
 """Bytes of a recording that is indexed here, which takes some hundredths of a second."""
-_STEPS_OF_A_POLL = 4
+_STEPS_OF_A_POLL = 2
 
 
 class IndexSource:
