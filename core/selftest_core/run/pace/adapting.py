@@ -1,8 +1,9 @@
 """The number of agents at a time, adapted while a run is conducted: additive increase, multiplicative decrease.
 
-It is halved where agents are rate limited, launches fail or the machine is loaded, and grows by one after each quiet
-span in which it was reached. It stays within 1 and the maximum of the plan. A decrease stops no agent, so the next one
-waits until the last one has taken effect, and for `SETTLE` seconds more: one wave of trouble counts once.
+It is halved where launches fail or the machine is loaded. Where agents are rate limited it becomes the number of those
+that are not, at least half: so many the provider bears. It grows by one after each quiet span in which it was reached,
+and stays within 1 and the maximum of the plan. A decrease stops no agent, so the next one waits until the last one has
+taken effect, and for `SETTLE` seconds more: one wave of trouble counts once.
 
 No clock and no IO: the conductor passes what it sees, and writes each change to the journal.
 """
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
     from selftest_core.run.fold import Level
 
 SETTLE = 60.0
-"""Seconds between two decreases: rate limits are looked for three times meanwhile, and the load is of one minute."""
+"""Seconds from the effect of a decrease to the next one: rate limits are looked for three times meanwhile, and the load
+is of one minute."""
 QUIET = 30.0
 """Seconds without trouble before an increase: longer than the time between two looks for rate limits."""
 LIMITED_SHARE = 0.2
@@ -48,7 +50,7 @@ class Adapter:
         self.limit = max(1, min(limit, most))
         self._most = most
         self._changed_at = elapsed
-        self._cut_at = elapsed - SETTLE
+        self._effective_at = elapsed - SETTLE
         self._trouble_at = elapsed
         self._launches: deque[bool] = deque(maxlen=_LAUNCHES)
         self._has_timed_out = False
@@ -60,6 +62,8 @@ class Adapter:
 
     def decide(self, signs: Signs, elapsed: float) -> str:
         """Change `limit` where it should be another one; return the reason, empty for no change."""
+        if signs.running > self.limit:
+            self._effective_at = elapsed
         trouble = self._trouble(signs)
         if trouble:
             self._trouble_at = elapsed
@@ -76,15 +80,17 @@ class Adapter:
         return ""
 
     def _cut(self, signs: Signs, elapsed: float) -> bool:
-        if self.limit == 1 or signs.running > self.limit or elapsed - self._cut_at < SETTLE:
+        if self.limit == 1 or elapsed - self._effective_at < SETTLE:
             return False
         # The trouble came with as many as run, which may be fewer than allowed.
-        self.limit = max(1, min(self.limit, max(signs.running, 1)) // 2)
-        self._changed_at = self._cut_at = elapsed
+        half = min(self.limit, signs.running) // 2
+        unlimited = signs.running - signs.limited if _is_limited(signs) else 0
+        self.limit = max(1, half, unlimited)
+        self._changed_at = self._effective_at = elapsed
         return True
 
     def _trouble(self, signs: Signs) -> str:
-        if signs.limited > LIMITED_SHARE * signs.running:
+        if _is_limited(signs):
             return f"{signs.limited} of {signs.running} agents are rate limited"
         if self._has_timed_out:
             return "a launch timed out"
@@ -92,6 +98,10 @@ class Adapter:
         if failed >= _FAILED_LAUNCHES:
             return f"{failed} of the last {len(self._launches)} launches failed"
         return f"the load is {signs.load:.1f} for each core" if signs.load > HIGH_LOAD else ""
+
+
+def _is_limited(signs: Signs) -> bool:
+    return signs.limited > LIMITED_SHARE * signs.running
 
 
 def sweet_spot(curve: tuple[Level, ...], ended_at: float) -> int | None:

@@ -72,21 +72,47 @@ def test_it_never_starves_never_exceeds_and_recovers(
 
 
 @pytest.mark.parametrize(
-    ("signs", "launches", "reason"),
+    ("signs", "launches", "reason", "limit"),
     [
-        (Signs(16, limited=4), "", "4 of 16 agents are rate limited"),
-        (Signs(16, load=4.5), "", "the load is 4.5 for each core"),
-        (Signs(16), "t", "a launch timed out"),
-        (Signs(16), "xoooox", "2 of the last 6 launches failed"),
-        (Signs(16, limited=3, load=3.9), "xoooooooooox", ""),  # few, and one long ago
+        (Signs(16, limited=4), "", "4 of 16 agents are rate limited", 12),
+        (Signs(10, limited=3), "", "3 of 10 agents are rate limited", 7),
+        (Signs(16, limited=15), "", "15 of 16 agents are rate limited", 8),
+        (Signs(1, limited=1), "", "1 of 1 agents are rate limited", 1),
+        (Signs(16, load=4.5), "", "the load is 4.5 for each core", 8),
+        (Signs(16), "t", "a launch timed out", 8),
+        (Signs(16), "xoooox", "2 of the last 6 launches failed", 8),
+        (Signs(16, limited=3, load=3.9), "xoooooooooox", "", 16),  # few, and one long ago
     ],
 )
-def test_rare_trouble_is_no_trouble_and_more_of_it_halves_the_number(signs: Signs, launches: str, reason: str) -> None:
+def test_rare_trouble_is_no_trouble_and_more_of_it_leaves_what_works_or_half(
+    signs: Signs, launches: str, reason: str, limit: int
+) -> None:
     adapter = Adapter(16, 16, 0.0)
     for one in launches:
         adapter.note_launch(is_ok=one == "o", is_timeout=one == "t")
     assert adapter.decide(signs, 1.0) == reason
-    assert adapter.limit == (8 if reason else 16)
+    assert adapter.limit == limit
+
+
+def test_a_decrease_is_judged_a_minute_after_it_took_effect() -> None:
+    adapter = Adapter(16, 16, 0.0)
+    assert adapter.decide(Signs(16, limited=16), 1.0)
+    for seconds in (100.0, 200.0):
+        assert adapter.decide(Signs(12, limited=12), seconds) == ""  # agents of the time before are still at work
+    assert adapter.decide(Signs(8, limited=8), 200.0 + SETTLE - 1) == ""
+    assert adapter.limit == 8
+    assert adapter.decide(Signs(8, limited=8), 200.0 + SETTLE)
+    assert adapter.limit == 4
+
+
+def test_the_number_stays_at_what_a_provider_bears() -> None:
+    adapter = Adapter(60, 60, 0.0)
+    limits = []
+    for minute in range(1, 200):
+        adapter.decide(Signs(adapter.limit, limited=max(0, adapter.limit - 20)), 60.0 * minute)
+        limits.append(adapter.limit)
+    assert limits[:2] == [30, 20]
+    assert (min(limits), max(limits[2:])) == (20, 26)
 
 
 def test_a_load_that_is_almost_too_high_keeps_the_number_where_it_is() -> None:
