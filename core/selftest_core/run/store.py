@@ -227,8 +227,7 @@ def forget(run: str, environ: Mapping[str, str]) -> None:
 
 def run_folders(environ: Mapping[str, str], repository: Path | None = None) -> tuple[RunFolder, ...]:
     """List the runs of `repository`, newest first, then the existing ones of other repositories."""
-    own = [] if repository is None else list(runs_folder(repository).glob("*/plan.json"))
-    found = {path.parent.resolve(): True for path in sorted(own, key=_order, reverse=True)}
+    found = {} if repository is None else {path.parent.resolve(): True for path in plan_files(repository)}
     for pointer in sorted(runs_registry(environ).glob("*.json"), reverse=True):
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
             said: Any = json.loads(pointer.read_text(encoding="utf-8"))
@@ -236,6 +235,11 @@ def run_folders(environ: Mapping[str, str], repository: Path | None = None) -> t
             if (path / "plan.json").is_file():
                 found.setdefault(path.resolve(), True)
     return tuple(RunFolder(path) for path in found)
+
+
+def plan_files(repository: Path) -> list[Path]:
+    """List the files of the plans of a repository's runs, newest first."""
+    return sorted(runs_folder(repository).glob("*/plan.json"), key=_order, reverse=True)
 
 
 def _order(plan: Path) -> tuple[str, float, str]:

@@ -23,7 +23,7 @@ from selftest_core.git.object_store import ObjectStore
 from selftest_core.paths import runs_folder
 from selftest_core.run.follower import RunFollower
 from selftest_core.run.outcome.claims import ClaimResult
-from selftest_core.run.store import RunFolder
+from selftest_core.run.store import RunFolder, plan_files
 from selftest_core.sync.snapshot import take_snapshot
 from selftest_core.sync.writer_gate import paths_of
 from selftest_core.tutorial.check import Checker
@@ -144,7 +144,7 @@ class _Runs:
 
     def _find(self) -> None:
         missing = set(ROLES)
-        for path in sorted(runs_folder(self._root).glob("*/plan.json"), reverse=True):
+        for path in plan_files(self._root):
             folder = path.parent.resolve()
             if folder not in self._roles:
                 self._roles[folder] = _role_of(RunFolder(folder))

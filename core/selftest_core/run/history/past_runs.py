@@ -18,7 +18,7 @@ from selftest_core.run.history.scheduled_log import scheduled_lines
 from selftest_core.run.outcome.claims import ClaimResult
 from selftest_core.run.outcome.ends import End
 from selftest_core.run.outcome.outcome_file import LARGEST, parse_outcome
-from selftest_core.run.store import RunFolder
+from selftest_core.run.store import RunFolder, plan_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -49,7 +49,7 @@ def earlier_plans(repository: Path, now: float, most: int) -> tuple[tuple[RunPla
     """Read the plans of the newest runs of testers, newest first; then the ids of runs that are dated in the future."""
     plans: list[RunPlan] = []
     future: list[str] = []
-    for path in sorted(runs_folder(repository).glob("*/plan.json"), reverse=True):
+    for path in plan_files(repository):
         with suppress(SelftestError, OSError):
             plan = RunFolder(path.parent).plan()
             if plan.created_at > now + _SPARE:

@@ -15,10 +15,9 @@ from selftest_core.agent_types.profiles import leaves_with, service_of
 from selftest_core.agents import LOCAL_PROVIDER
 from selftest_core.errors import SelftestError
 from selftest_core.frozen import dataclass
-from selftest_core.paths import runs_folder
 from selftest_core.run.fold import start_of
 from selftest_core.run.providers import places
-from selftest_core.run.store import RunFolder
+from selftest_core.run.store import RunFolder, plan_files
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -262,8 +261,7 @@ def typical(repository: Path, plan: RunPlan) -> Typical | None:
     The time is the median of the newest run, the dollars are the average of the newest run that metered any.
     """
     found: Typical | None = None
-    folders = sorted(runs_folder(repository).glob("*/plan.json"), reverse=True)
-    for path in folders[:_MOST_RUNS]:
+    for path in plan_files(repository)[:_MOST_RUNS]:
         folder = RunFolder(path.parent)
         with suppress(SelftestError, OSError):
             run = folder.read()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from os import utime
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -23,6 +24,14 @@ DAY = 86_400.0
 
 def a_run(repository: Path, run: str = "20261120-0200-0000", tests: int = 1, **changes: Any) -> Story:
     return story(repository / ".selftest" / "runs", tests, run=run, repository=str(repository), **changes)
+
+
+def test_of_two_runs_of_one_minute_the_later_one_comes_first(tmp_path: Path) -> None:
+    began = ("20261120-0200-ffff", "20261121-0931-dd20", "20261121-0931-950e")
+    for number, run in enumerate(began):
+        utime(a_run(tmp_path, run).folder.path / "plan.json", (number, number))
+    plans, _ = earlier_plans(tmp_path, BEGAN + DAY, 2)
+    assert [plan.run for plan in plans] == ["20261121-0931-950e", "20261121-0931-dd20"]
 
 
 @pytest.mark.parametrize(

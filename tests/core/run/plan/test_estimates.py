@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -62,6 +63,21 @@ def test_making_the_agents_takes_its_time_too(
     )  # fmt: skip
     assert found.seconds == pytest.approx(seconds)
     assert ("as in run r1" in found.time_basis) is (making is not None)
+
+
+def test_of_two_runs_of_one_minute_the_later_one_is_typical(tmp_path: Path) -> None:
+    for number, run in enumerate(("20261121-0931-dd20", "20261121-0931-950e")):
+        plan = a_plan(1, run=run, repository=str(tmp_path))
+        folder = make_run_folder(plan, {"HOME": str(tmp_path), "XDG_STATE_HOME": str(tmp_path / "state")})
+        agent = plan.tests[0].agent_name
+        with Journal(folder.journal) as journal:
+            journal.append("launching", 0.0, agent=agent, attempt=1, agent_id=plan.tests[0].agent_id, name="x")
+            journal.append("launched", 1.0, agent=agent, attempt=1, host_id="h", provider="local")
+            journal.append("ended", 61.0 + number, agent=agent, attempt=1, end="succeeded", stage="work")
+        os.utime(folder.path / "plan.json", (number, number))
+    found = typical(tmp_path, dataclasses.replace(plan, run="20261122-0000-0000"))
+    assert found is not None
+    assert (found.seconds, found.basis) == (61.0, "the median of 1 agents of run 20261121-0931-950e")
 
 
 def test_how_fast_agents_are_made_is_taken_from_launches_that_waited_for_nobody(tmp_path: Path) -> None:
