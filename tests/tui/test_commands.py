@@ -8,6 +8,7 @@ from textual.widgets import Static
 
 import scenes
 from selftest_core.config import load_config
+from selftest_tui.app.named_settings import check_named_settings
 from selftest_tui.shared.commands import command_named, completed, problem_of_command, with_aliases
 from selftest_tui.shared.dialogs.choose import Choose
 from tui.driving import Driven, driven
@@ -74,6 +75,28 @@ async def test_what_is_no_command_is_said_while_it_is_typed_and_never_run(tmp_pa
         await one.until(lambda: one.screen.pane.tab == "explain", "a command of a key")
         await one.press("end", "colon", *"stop", "enter")
         await one.until(lambda: "no agent: only attach" in one.toasts, "a refusal, as by its key")
+
+
+def test_the_doctor_names_aliases_and_views_that_do_nothing(tmp_path: Path) -> None:
+    aliases, views = check_named_settings(settings(tmp_path))
+    file = tmp_path / "selftest-tui.toml"
+    assert (aliases.name, aliases.status, views.name, views.status) == ("aliases", "warning", "views", "warning")
+    assert aliases.text == f"{file}:5: aliases.broken: there is no command no-such. docs/keys.md names the actions."
+    assert views.text.startswith(f"{file}:9: views.wrong: ")
+    assert "nonsense" in views.text
+    assert aliases.hint
+    assert views.hint
+
+    file.write_text('aliases = { refresh = "destroy", kill = "destory", k = "destroy" }\nkeys.fleet.stop = "d"\n')
+    aliases, keys = check_named_settings(load_config(tmp_path, {}))[::-1]
+    assert "aliases.refresh: refresh is a command itself" in aliases.text
+    assert "aliases.kill: there is no command destory. Did you mean destroy?" in aliases.text
+    assert "aliases.k:" not in aliases.text
+    assert keys.status == "warning"
+    assert keys.text.startswith(f"{file}:2: keys.fleet.stop: d is also the key of ")
+
+    file.write_text('aliases.k = "destroy"\nviews.mine = "is:waiting"\nkeys.fleet.stop = "f9"\n')
+    assert [check.status for check in check_named_settings(load_config(tmp_path, {}))] == ["ok"] * 3
 
 
 def test_names_are_completed_and_found() -> None:

@@ -145,7 +145,7 @@ def test_the_help_tells_how_many_agents_a_demo_has(shared_world: World) -> None:
 def test_the_doctor_says_what_is_wrong_and_how_to_mend_it(world: World) -> None:
     mngr_that(world, f"echo '{EMPTY}'", version="mngr, version 0.2.2")
 
-    done = ours(world, "doctor", "--json")
+    done = ours(world, "doctor", "--json", "--set", "aliases.kill=destory")
 
     document = json.loads(done.stdout)
     assert (done.returncode, document["ok"]) == (1, False)
@@ -154,6 +154,8 @@ def test_the_doctor_says_what_is_wrong_and_how_to_mend_it(world: World) -> None:
     assert "0.2.2" in mngr["says"]
     assert mngr["hint"]
     assert mngr["hint"] in ours(world, "doctor").stdout.replace("\n", " ")
+    (aliases,) = [check for check in document["checks"] if check["name"] == "aliases"]
+    assert aliases["says"].endswith("aliases.kill: there is no command destory. Did you mean destroy?")
 
 
 # mngr that misbehaves

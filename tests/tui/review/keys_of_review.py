@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from selftest_tui.review.lines import ReviewGroup
+from selftest_tui.review.lines import ReviewGroup, subject_of
 from selftest_tui.search.screen import SearchScreen
 from selftest_tui.shared.dialogs.choose import Choose
 from tui.key_checks import KeyChecks
@@ -95,6 +95,29 @@ async def _(one: Reviewing, key: str) -> None:
 async def _(one: Reviewing, key: str) -> None:
     await one.press(key)
     await one.until(lambda: isinstance(one.top, SearchScreen), "the search")
+
+
+@does("sort")
+async def _(one: Reviewing, key: str) -> None:
+    def subjects() -> list[list[str]]:
+        """The subjects of each group, and of the changes with commits of their own."""
+        found: dict[str, list[str]] = {}
+        for line in one.table.shown.lines:
+            if not isinstance(line, ReviewGroup):
+                found.setdefault(one.table.shown.group_of.get(line.key, ""), []).append(subject_of(line.change))
+        return list(found.values())
+
+    before = subjects()
+    await one.press(key, "j", "enter")
+    assert subjects() == [sorted(group, key=str.casefold) for group in before] != before
+    assert "change▲" in one.lines[0]
+    assert "sort: change" in str(one.screen.query_one("#line").border_title)
+    await one.press("end", "ctrl+k", "left_parenthesis")
+    assert one.toasts.count("o brings the order of the branch back") == 2
+    await one.press(key, "enter")
+    assert subjects() == [sorted(group, key=str.casefold, reverse=True) for group in before]
+    await one.press(key, "k", "enter")
+    assert subjects() == before
 
 
 @does("only_needing")

@@ -31,7 +31,8 @@ assert tui.review.keys_of_review_shaping, "its checks register themselves"
 TOGETHER: dict[str, tuple[str, ...]] = {
     "moving": (
         "down", "up", "page_down", "page_up", "first", "last", "close_group", "open_group", "next_needing",
-        "previous_needing", "filter", "filter_by", "only_needing", "prompt_up", "prompt_down", "prompt_cancel", "back",
+        "previous_needing", "sort", "filter", "filter_by", "only_needing",
+        "prompt_up", "prompt_down", "prompt_cancel", "back",
     ),
     "the diff": (
         "next_hunk", "previous_hunk", "next_file", "previous_file", "fold_hunk", "fold_file", "sides", "pan_right",

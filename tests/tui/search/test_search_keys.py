@@ -59,6 +59,26 @@ async def _(it: Searching, key: str) -> None:
     assert {hit.text for hit in it.hits} == {"high: customers lose their coupons"}
 
 
+@does("sort")
+async def _(it: Searching, key: str) -> None:
+    def texts() -> list[list[str]]:
+        found: dict[str, list[str]] = {}
+        for line in it.table.lines:
+            if not isinstance(line, SearchGroup):
+                found.setdefault(line.run, []).append(line.text)
+        return list(found.values())
+
+    before = texts()
+    await it.press(key, "j", "j", "enter")
+    assert texts() == [sorted(group, key=str.casefold) for group in before] != before
+    assert "line▲" in it.lines[0]
+    await it.press(key, "enter")
+    assert texts() == [sorted(group, key=str.casefold, reverse=True) for group in before]
+    assert "sort: line, reversed" in str(it.screen.query_one("#hits").border_title)
+    await it.press(key, "k", "k", "enter")
+    assert texts() == before
+
+
 @does("search_all", "prompt_cancel")
 async def _(it: Searching, key: str) -> None:
     await it.press("F")

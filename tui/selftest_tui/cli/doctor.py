@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from selftest_tui.cli.command import DONE, SOMETHING_LEFT, Progress, print_lines, write_answer
 
 if TYPE_CHECKING:
+    from selftest_core.doctor.doctor import Check
     from selftest_core.schema.maintenance import GuardedServer
     from selftest_tui.cli.command import AddCommand, Call
 
@@ -34,7 +35,7 @@ def doctor(call: Call) -> int:
     from selftest_core.doctor.doctor import diagnose
 
     with Progress("checking"):
-        checks = asyncio.run(diagnose(call.environ, call.cwd))
+        checks = (*asyncio.run(diagnose(call.environ, call.cwd)), *_named_settings(call))
     if call.is_for_programs:
         from selftest_core.schema.maintenance import doctor_document
 
@@ -50,6 +51,21 @@ def doctor(call: Call) -> int:
                 lines.append(f"  {'':<{longest}}  → {clean(check.hint)}")
         print_lines(lines)
     return SOMETHING_LEFT if any(check.status == "failed" for check in checks) else DONE
+
+
+def _named_settings(call: Call) -> tuple[Check, ...]:
+    """Check the keys, aliases and views of the settings, as far as there are any: the screens alone know them."""
+    from contextlib import suppress
+
+    from selftest_core.errors import SelftestError
+
+    with suppress(SelftestError):  # wrong settings are told in a line of their own
+        config = call.config
+        if config.keys or config.aliases or config.views:
+            from selftest_tui.app.named_settings import check_named_settings
+
+            return check_named_settings(config)
+    return ()
 
 
 def add_key_guard(add_command: AddCommand) -> None:

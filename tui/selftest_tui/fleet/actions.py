@@ -202,7 +202,7 @@ class FleetActions(SplitScreen):
             if line is not None:
                 self.perform(lambda: self.show_view(shown[line]))
 
-        self.app.push_screen(Choose("view", list(shown), current, "ctrl+v"), chosen)
+        self.app.push_screen(Choose("view", list(shown), current, self.KEYS.row_now("views")), chosen)
 
     def show_view(self, name: str) -> None:
         """Filter by a view. Raises RefusedError if its filter is wrong."""
@@ -257,7 +257,7 @@ class FleetActions(SplitScreen):
             else:
                 self._arrange(replace(how, group=GroupBy.LABEL, label=choice.removeprefix("label ")))
 
-        self.app.push_screen(Choose("group by", [*ways, *labels], how.grouped_by, "g"), chosen)
+        self.app.push_screen(Choose("group by", [*ways, *labels], how.grouped_by, self.KEYS.row_now("group")), chosen)
 
     def do_sort(self) -> None:
         """Choose a sort order."""
@@ -274,7 +274,8 @@ class FleetActions(SplitScreen):
             elif choice is not None:
                 self._arrange(replace(how, sort=SortBy(choice), by_column=None))
 
-        self.app.push_screen(Choose("sort by; a column again: reversed", [*ways, *columns], current, "o"), chosen)
+        choices, again = [*ways, *columns], self.KEYS.row_now("sort")
+        self.app.push_screen(Choose("sort by; a column again: reversed", choices, current, again), chosen)
 
     def sort_by(self, sort: Sort | None) -> None:
         """Sort by a column, or as without one."""

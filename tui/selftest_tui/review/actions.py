@@ -170,6 +170,7 @@ class ReviewActions(ReviewVerifying):
             marked=sum(one.oid in self.table.marked for one in self.rows),
             has_above=self.above is not None,
             is_filtered=bool(self.query_text or self.only_open),
+            is_sorted=self.table.columns.sort is not None,
             verification=verification.phase if verification is not None else Phase.OFF,
             conflicts=sum(one.status is Status.HELD for one in self.rows),
             can_jump=row is not None and (bool(related(row, self.rows)) or has_red(row)),
@@ -289,17 +290,18 @@ class ReviewActions(ReviewVerifying):
 
     async def do_keep_many(self) -> None:
         """Keep all of its agent, its kind, its files, or all that are shown."""
-        await self._decide_many(Decision.KEEP, "Y")
+        await self._decide_many(Decision.KEEP, "keep_many")
 
     async def do_revert_many(self) -> None:
         """Revert many."""
-        await self._decide_many(Decision.REVERT, "X")
+        await self._decide_many(Decision.REVERT, "revert_many")
 
     async def do_undecide_many(self) -> None:
         """Make many undecided."""
-        await self._decide_many(Decision.UNDECIDED, "U")
+        await self._decide_many(Decision.UNDECIDED, "undecide_many")
 
-    async def _decide_many(self, decision: Decision, key: str) -> None:
+    async def _decide_many(self, decision: Decision, action: str) -> None:
+        again = self.KEYS.row_now(action)
         first = self.targets[0]
         offered = [
             (words, [row for row in rows if row.decision is not decision])
@@ -309,7 +311,7 @@ class ReviewActions(ReviewVerifying):
         verb = _VERBS[decision]
         if not named:
             raise RefusedError(f"{verb} many", f"All of them are {review_words.DECISION_WORDS[decision]} already.")
-        chosen = await self.app.push_screen_wait(Choose(f"{verb} …", list(named), "", key))
+        chosen = await self.app.push_screen_wait(Choose(f"{verb} …", list(named), "", again))
         if chosen is None:
             return
         rows = named[chosen]
@@ -489,7 +491,7 @@ class ReviewActions(ReviewVerifying):
         agents = {present.clean(one): one for one in row.change.agents if one in evidence and evidence[one].recordings}
         name = next(iter(agents))
         if len(agents) > 1:
-            chosen = await self.app.push_screen_wait(Choose("play", list(agents), name, "r"))
+            chosen = await self.app.push_screen_wait(Choose("play", list(agents), name, self.KEYS.row_now("replay")))
             if chosen is None:
                 return
             name = chosen

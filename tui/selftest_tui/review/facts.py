@@ -59,10 +59,16 @@ def headline(row: ReviewRow, difference: str = "") -> Content:
     checks: Pieces = [(f"{difference}\n", "$text-warning")] if difference else []
     if row.others:
         differ = ", and their verdicts differ" if row.differing else ""
-        words = f"{review_words.texts(row)} say the same{differ} (5 shows them)\n"
+        words = (
+            f"{review_words.texts(row)} say the same{differ} ({shown('review.show_alternatives', '5')} shows them)\n"
+        )
         checks.append((words, "$text-warning" if differ else "bold"))
     for words in cautions[:1]:
-        more = f" (and {len(cautions) - 1} more: 2 shows them)" if len(cautions) > 1 else ""
+        more = (
+            f" (and {len(cautions) - 1} more: {shown('review.show_members', '2')} shows them)"
+            if len(cautions) > 1
+            else ""
+        )
         checks.append((f"check: {present.clean(words)}{more}\n", "$text-warning"))
     pieces: Pieces = [
         *checks, (place, MUTED), present.clean(row.why) or "in the order of the branch", "\n",
@@ -105,7 +111,8 @@ def members(row: ReviewRow, answers: Sequence[Answer] = ()) -> Content:
     part = row.change.part
     if part is not None:
         _title(pieces, f"part {part.number} of {part.count} of {part.of[:10]}")
-        pieces.append(("The change was split here; % makes it whole again, or splits the part.\n", MUTED))
+        how = f"{shown('review.split', '%')} makes it whole again, or splits the part."
+        pieces.append((f"The change was split here; {how}\n", MUTED))
     if row.others:
         _title(pieces, f"the same in other words, not applied: {present.plural(len(row.others), 'text')}")
         for one in row.others[:MOST_LISTED]:
@@ -118,7 +125,11 @@ def members(row: ReviewRow, answers: Sequence[Answer] = ()) -> Content:
     if answers:
         _title(pieces, "applied with a resolution, so not as its agent committed it")
         pieces += [f"{present.clean(one.path)}{_resolved_by(one)}\n" for one in answers[:MOST_LISTED]]
-        pieces.append(("1 shows what is applied, = there its agent's commit; 4 shows all sides.\n", MUTED))
+        how = (
+            f"{shown('review.show_diff', '1')} shows what is applied, {shown('review.original', '=')} there its "
+            f"agent's commit; {shown('review.show_needs', '4')} shows all sides."
+        )
+        pieces.append((f"{how}\n", MUTED))
     _weakenings(pieces, row)
     _title(pieces, "message")
     pieces += [block(row.change.commit.text.strip(), _MOST_OF_A_MESSAGE), "\n"]
@@ -172,8 +183,9 @@ def group_members(group: ReviewGroup) -> Content:
     pieces += [
         "\n",
         (
-            f"{shown('review.keep', 'y')}, x and u decide on all of them, but "
-            "y keeps none that weakens a test; move to one to decide on it.",
+            f"{shown('review.keep', 'y')}, {shown('review.revert', 'x')} and {shown('review.undecide', 'u')} decide on "
+            f"all of them, but {shown('review.keep', 'y')} keeps none that weakens a test; move to one to decide on "
+            "it.",
             MUTED,
         ),
     ]

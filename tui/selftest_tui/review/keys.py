@@ -25,6 +25,7 @@ class ReviewSituation:
     shown diff; `needle`: the text searched for in it; `differs`: it is of a change that is applied otherwise than its
     agent committed it. `authors`: agents of the change that the fleet knows. `editor`: the editor's command, or "".
     `marked`: changes that are marked; `has_above`: the change under the cursor can be squashed with the one above it.
+    `is_sorted`: by a column, so its order is not the branch's.
     `can_jump`: a test of the change is red, or it breaks one. `shows_texts`: the texts of its row are shown, and the
     change `marked_text` is marked. `conflicts`: changes in conflict.
     """
@@ -56,6 +57,7 @@ class ReviewSituation:
     marked: int = 0
     has_above: bool = False
     is_filtered: bool = False
+    is_sorted: bool = False
     verification: Phase = Phase.OFF
     can_jump: bool = False
     conflicts: int = 0
@@ -99,7 +101,8 @@ def keep_disabled_reason(now: ReviewSituation) -> str | None:
     left = [row for row in now.targets if row.decision is not Decision.KEEP]
     if any(not row.weakens for row in left):
         return None
-    return f"Only what weakens a test is left ({len(left)}): → opens the group, y on each one keeps it."
+    how = f"{shown('review.open_group', '→')} opens the group, {shown('review.keep', 'y')} on each one keeps it."
+    return f"Only what weakens a test is left ({len(left)}): {how}"
 
 
 def revert_disabled_reason(now: ReviewSituation) -> str | None:
@@ -146,7 +149,9 @@ def _texts_disabled_reason(now: ReviewSituation) -> str | None:
         return why
     if not now.row.others:
         return "No other change says the same as this one."
-    return None if now.shows_texts and now.pane_is_open else "Its texts are not shown: 5 shows them, and marks one."
+    if now.shows_texts and now.pane_is_open:
+        return None
+    return f"Its texts are not shown: {shown('review.show_alternatives', '5')} shows them, and marks one."
 
 
 def next_open_disabled_reason(now: ReviewSituation) -> str | None:
@@ -173,9 +178,15 @@ def move_disabled_reason(now: ReviewSituation) -> str | None:
         return why
     if now.is_filtered:
         return f"A filter hides some commits: {shown('review.back', 'esc')} clears it."
+    if now.is_sorted:
+        return _sorted()
     if not now.is_linear and not now.row.change.kind.is_implementation:
         return "Tests, docs and build files are one commit together: they have no order."
     return None
+
+
+def _sorted() -> str:
+    return f"The changes are sorted by a column: {shown('review.sort', 'o')} brings the order of the branch back."
 
 
 def split_disabled_reason(now: ReviewSituation) -> str | None:
@@ -191,13 +202,15 @@ def select_hunk_disabled_reason(now: ReviewSituation) -> str | None:
 def squash_disabled_reason(now: ReviewSituation) -> str | None:
     """Two changes must be marked, or the one under the cursor have another one above it."""
     if now.marked == 1:
-        return "One change is marked: mark another one with space."
+        return f"One change is marked: mark another one with {shown('review.mark', 'space')}."
     if now.marked:
         return None
     why = change_disabled_reason(now)
+    if why is None and now.is_sorted:
+        return f"{_sorted()} Or mark the changes to squash with {shown('review.mark', 'space')}."
     if why is not None or now.has_above:
         return why
-    return "It has no other commit above it: mark the changes to squash with space."
+    return f"It has no other commit above it: mark the changes to squash with {shown('review.mark', 'space')}."
 
 
 def unsquash_disabled_reason(now: ReviewSituation) -> str | None:
@@ -287,13 +300,15 @@ def diff_disabled_reason(now: ReviewSituation) -> str | None:
     """A diff must be on the screen."""
     if not now.pane_is_open:
         return f"The right pane is closed: {shown('review.open', '⏎')} opens it."
-    return None if now.shows_diff else "The diff is not shown: 1 shows it."
+    return None if now.shows_diff else f"The diff is not shown: {shown('review.show_diff', '1')} shows it."
 
 
 def own_diff_disabled_reason(now: ReviewSituation) -> str | None:
     """The diff of the change must be on the screen, not the difference of two texts."""
     why = diff_disabled_reason(now)
-    return why or ("This is the difference of two texts: 1 shows the diff of the change." if now.shows_texts else None)
+    if why is not None or not now.shows_texts:
+        return why
+    return f"This is the difference of two texts: {shown('review.show_diff', '1')} shows the diff of the change."
 
 
 def original_disabled_reason(now: ReviewSituation) -> str | None:
@@ -311,7 +326,10 @@ def match_disabled_reason(now: ReviewSituation) -> str | None:
     """A text must have been searched for, or the texts of a row be shown."""
     if now.shows_texts and now.pane_is_open:
         return _texts_disabled_reason(now)
-    return hunk_disabled_reason(now) or (None if now.needle else "Nothing was searched for: ~ searches in this diff.")
+    why = hunk_disabled_reason(now)
+    if why is not None or now.needle:
+        return why
+    return f"Nothing was searched for: {shown('review.search_text', '~')} searches in this diff."
 
 
 _DECIDE = "Decide on the change under the cursor, or on its whole group when the cursor is on the title"
@@ -413,6 +431,8 @@ FIND = (
         opens=True),
     Key(("a",), "a", "only_needing", "only open", "show only what is undecided or in conflict, or all again",
         Topic.FIND, line=11),
+    Key(("o",), "o", "sort", "sort", "sort the changes of each group by a column, on the screen alone: the branch "
+        "keeps its order; the same again reverses (mouse: the column's title)", Topic.FIND, opens=True),
     Key(("escape",), "esc", "back", "back", "close a zoomed pane, then clear the filter, then back to where you came "
         "from", Topic.FIND),
 )  # fmt: skip

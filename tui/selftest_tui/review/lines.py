@@ -1,7 +1,8 @@
 """Lines of a review's table: which changes are shown, under which titles, in which order. Pure.
 
 First the tests, docs and build files, which become one commit; then the changes in the order of the branch; then the
-changes that arrived since the review was opened. Pending decisions are shown at once, before the branch is updated.
+changes that arrived since the review was opened. A column that the user chooses sorts each of these. Pending
+decisions are shown at once, before the branch is updated.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from selftest_tui.shared import present
 from selftest_tui.shared.filter import Language, facts
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
     from selftest_core.review.apply_decisions import Reviewed
     from selftest_core.review.changes.collect_changes import Change
@@ -312,8 +313,12 @@ def lay_out(
     folded: frozenset[str] = frozenset(),
     matching: Collection[str] | None = None,
     only_open: bool = False,
+    in_order: Callable[[Iterable[ReviewRow]], list[ReviewRow]] = list,
 ) -> ReviewLines:
-    """Return the lines of the rows that pass the filter. `matching`: oids that match, None for all."""
+    """Return the lines of the rows that pass the filter. `matching`: oids that match, None for all.
+
+    `in_order` sorts the changes of each group, and those that have a commit of their own.
+    """
     everything = tuple(rows)
     shown = tuple(
         row for row in everything if (not only_open or row.is_open) and (matching is None or row.oid in matching)
@@ -329,6 +334,7 @@ def lay_out(
     def put(key: str, title: str, members: list[ReviewRow], whole: int) -> None:
         if not members:
             return
+        members = in_order(members)
         is_folded = key in folded and not is_found
         lines.append(ReviewGroup(key, title, tuple(members), whole, is_folded))
         group_of.update((row.key, key) for row in members)
@@ -337,7 +343,7 @@ def lay_out(
 
     put(FIRST, "look first: liar, culprit, own judge", alarming, len(alarming))
     put(JOINT, "tests, docs and build files: one commit", joint, sum(row.number == 0 for row in everything))
-    lines.extend(row for row in shown if row.number and not row.is_new and not row.is_alarming)
+    lines.extend(in_order(row for row in shown if row.number and not row.is_new and not row.is_alarming))
     put(NEW, "new since the review was opened", new, sum(row.is_new for row in everything))
     places = {key_of(line): place for place, line in enumerate(lines)}
     return ReviewLines(tuple(lines), places, shown, group_of)

@@ -26,6 +26,7 @@ class ReviewMoves(FilteredScreen):
     """The part of a review's screen that keys reach without changing the review."""
 
     FILTER = FILTER
+    UNSORTED = "the order of the branch"
 
     table: LineTable
     pane: ReviewPane
@@ -74,7 +75,8 @@ class ReviewMoves(FilteredScreen):
         offered = filters_for(self.table.row)
         names = [f"{says}{f'  {terms}' if terms else ''}" for terms, says in offered]
         holds = [name for name, (terms, _) in zip(names, offered, strict=True) if terms == self.query_text]
-        chosen = await self.app.push_screen_wait(Choose("show only", names, next(iter(holds), ""), "&"))
+        again = self.KEYS.row_now("filter_by")
+        chosen = await self.app.push_screen_wait(Choose("show only", names, next(iter(holds), ""), again))
         if chosen is not None:
             self.filter_by(offered[names.index(chosen)][0])
 

@@ -274,7 +274,9 @@ class ReviewPane(TabbedPane, can_focus=False):
         if row.others:
             self.alternatives.show(row, self._source.final_verdicts, self._state.reviewed)
         elif row.is_apart:
-            self.alternatives.show_words("It was set apart from others that say the same: $ puts it back.")
+            self.alternatives.show_words(
+                f"It was set apart from others that say the same: {shown('review.apart', '$')} puts it back."
+            )
         else:
             self.alternatives.show_words("No other change says the same as this one.")
 
@@ -379,9 +381,10 @@ class ReviewPane(TabbedPane, can_focus=False):
         """The note about a change that is applied otherwise than its agent committed it."""
         if not self.differs:
             return ""
+        how = f"({shown('review.original', '=')} shows that)"
         if self.shows_original:
-            return "its agent's commit, not what is applied (= shows that)"
-        return "as it is applied; its agent's commit differs (= shows that)"
+            return f"its agent's commit, not what is applied {how}"
+        return f"as it is applied; its agent's commit differs {how}"
 
     def _show_title(self, title: str) -> None:
         if title != self.title:

@@ -8,6 +8,7 @@ session logs every act before it does it.
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.containers import Container, Horizontal
@@ -305,7 +306,7 @@ class ReviewScreen(ReviewShaping, ReviewIntegrating):
 
     def symbols(self) -> tuple[tuple[str, str], ...]:
         """Return the symbols of decisions and statuses with their meanings."""
-        return review_words.MEANINGS
+        return review_words.meanings()
 
     def before_press(self, key: Key) -> None:
         """Bring the right pane up to date: the action may be about it. Keys that move do not wait for it."""
@@ -322,7 +323,7 @@ class ReviewScreen(ReviewShaping, ReviewIntegrating):
             return
         verification = self.feed.verification
         drawn_from = (
-            state, dict(self._pending), self.folded, self.query_text, self.only_open,
+            state, dict(self._pending), self.folded, self.query_text, self.only_open, self.table.columns.sort,
             None if verification is None else (verification.items, verification.is_settled, verification.is_active),
             self.feed.integrating,
         )  # fmt: skip
@@ -333,7 +334,8 @@ class ReviewScreen(ReviewShaping, ReviewIntegrating):
         pending = {oid: decision for oid, (_, decision) in self._pending.items()}
         self.rows = self._made.all_rows(state, pending, verification, self.feed.integrating)
         matching = self._finder.find(((row.oid, row) for row in self.rows), self.query_text)
-        lines = lay_out(self.rows, folded=self.folded, matching=matching, only_open=self.only_open)
+        in_order = partial(self.table.columns.in_order, now=0.0)
+        lines = lay_out(self.rows, folded=self.folded, matching=matching, only_open=self.only_open, in_order=in_order)
         self.table.show_placeholder(instead_of_lines(state, len(self.rows), self.query_text, only_open=self.only_open))
         self.table.show(lines)
         self._show_around()
@@ -359,6 +361,8 @@ class ReviewScreen(ReviewShaping, ReviewIntegrating):
     def show_frame(self) -> None:
         """Update the frame's title and the key line."""
         title = "changes" if not self.only_open else "open changes"
+        if by := self.table.columns.sorted_by:
+            title = f"{title} · sort: {by}"
         if self.query_text:
             title = f"{title} · /{self.query_text}"
         shown = len(self.table.shown.rows)

@@ -99,7 +99,9 @@ class LineTable(GroupedTable[ReviewLine, ReviewLines]):
 
     def titles(self, width: int) -> str:
         """Return the titles of the columns."""
-        headings = "".join(one.column.heading(one.width) + " " * one.gap for one in self.columns.place(width))
+        headings = "".join(
+            one.column.heading(one.width, self.columns.sort) + " " * one.gap for one in self.columns.place(width)
+        )
         return f"{'#':>{review_columns.COLUMNS.prefix - 2}}  {headings}"
 
     def draw(self, line: ReviewLine, base: Style, width: int) -> Strip:

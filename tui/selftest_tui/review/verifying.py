@@ -171,7 +171,7 @@ class ReviewVerifying(ReviewMoves):
         word = "not verified" if found is None else f"verified: {found.verified}"
         ways = [Way("y", f"Publish it all the same, {word}")]
         if found is None:
-            ways.insert(0, Way("v", "Verify exactly this first; then press P again"))
+            ways.insert(0, Way("v", f"Verify exactly this first; then press {shown('review.publish', 'P')} again"))
         says = f"▲ {word[:1].upper()}{word[1:]}.\n{says}"
         chosen = await self.app.push_screen_wait(Options(f"Publish as {branch}?", says, [*warnings, "", *lines], ways))
         if chosen == "v":
@@ -230,7 +230,9 @@ def unverified_lines(found: Verification | None, rows: Sequence[ReviewRow]) -> l
     ]
     owned = {test.test for one in found.items.values() for test in one.tests}
     named += [f"✗ {one.test}" for one in found.tests if one.after is Verdict.RED and one.test not in owned]
-    return named or ["▲ Verification gives no verdict on exactly what is kept: tab 6 says why."]
+    return named or [
+        f"▲ Verification gives no verdict on exactly what is kept: {shown('review.show_tests', '6')} says why."
+    ]
 
 
 def _reach(isolation: Isolation, network: bool) -> list[str]:

@@ -34,41 +34,59 @@ KINDS = {Kind.IMPLEMENTATION: "impl", Kind.TEST: "test", Kind.DOCS: "docs", Kind
 HOT_FROM = 3
 """Number of agents that changed a file from which the change gets a mark."""
 
-MEANINGS = (
-    (DECISIONS[Decision.KEEP], "kept: it is published"),
-    (DECISIONS[Decision.REVERT], "reverted: it is not on the branch"),
-    (DECISIONS[Decision.UNDECIDED], "undecided: on the branch, to be looked at and tested, but never published"),
-    (
-        STATUSES[Status.HELD],
-        "conflict: it cannot be applied, so it is not on the branch; tried again after every change",
-    ),
-    ("agent works", "an agent resolves its conflict (A); its answer comes by itself"),
-    (STATUSES[Status.VOID], "empty: the branch has these changes already"),
-    (SETTLING, "decided; the branch is being updated"),
-    (RESOLVED, "its conflict is resolved: what is applied is not its agent's commit; = shows that"),
-    (WEAKENS, "it weakens a test: an assertion, a test or a limit is changed; 2 shows the lines"),
-    (f"{NEEDED_BY}2", "two later changes need it"),
-    (DIFFERING, "its texts say the same, and their verdicts differ: 5 shows them, $ sets one apart"),
-    (f"{SQUASHED}3", "three changes are squashed into its commit"),
-    (REWORDED, "a person wrote its message"),
-    ("1/2", "the first of two parts of a change that was split"),
-    (MARKED, "marked for a squash; a hunk: selected for a split"),
-    (f"{HOT}9", "nine agents changed one of its files"),
-    (NOTE, "it has a note"),
-    (NEW, "it arrived after the review was opened"),
-    (CLAIMED, "tests, first mark: claimed: its agents report that all tests which they name pass"),
-    (CLAIMED_RED, "claimed: an agent reports that one of them fails"),
-    (NOT_CLAIMED, "its agents claim nothing"),
-    (VERIFIED[Verified.PASSED], "tests, second mark: verified: its tests pass on the branch; we ran them"),
-    (VERIFIED[Verified.FAILED], "verified: a test fails, or it breaks the test of another; the pane says which"),
-    (VERIFIED[Verified.FLAKY], "verified: a test passes and fails on the same tree"),
-    (VERIFIED[Verified.UNKNOWN], "not verified (v), or unknown: the pane says why"),
-    (f"{VERIFIED[Verified.PASSED]}{NOT_FINAL}", "not final: it is being verified, or the branch has changed since"),
-    (MARKS[Mark.LIAR], "its agent says that a test passes; it fails on the agent's own tree"),
-    (MARKS[Mark.CULPRIT], "it breaks a test that passes without it"),
-    (MARKS[Mark.OWN_JUDGE], "it changes how its own tests are judged: conftest.py, settings of pytest"),
-    (MARKS[Mark.NO_FIX], "its agent claims a fix of the product, and none of its changes is one"),
-)
+
+def meanings() -> tuple[tuple[str, str], ...]:
+    """Return every symbol of a review and its meaning, for the help, with the keys of now."""
+    return (
+        (DECISIONS[Decision.KEEP], "kept: it is published"),
+        (DECISIONS[Decision.REVERT], "reverted: it is not on the branch"),
+        (DECISIONS[Decision.UNDECIDED], "undecided: on the branch, to be looked at and tested, but never published"),
+        (
+            STATUSES[Status.HELD],
+            "conflict: it cannot be applied, so it is not on the branch; tried again after every change",
+        ),
+        (
+            "agent works",
+            f"an agent resolves its conflict ({shown('review.integrate', 'A')}); its answer comes by itself",
+        ),
+        (STATUSES[Status.VOID], "empty: the branch has these changes already"),
+        (SETTLING, "decided; the branch is being updated"),
+        (
+            RESOLVED,
+            f"its conflict is resolved: what is applied is not its agent's commit; {shown('review.original', '=')} "
+            "shows that",
+        ),
+        (
+            WEAKENS,
+            f"it weakens a test: an assertion, a test or a limit is changed; {shown('review.show_members', '2')} shows "
+            "the lines",
+        ),
+        (f"{NEEDED_BY}2", "two later changes need it"),
+        (
+            DIFFERING,
+            f"its texts say the same, and their verdicts differ: {shown('review.show_alternatives', '5')} shows them, "
+            f"{shown('review.apart', '$')} sets one apart",
+        ),
+        (f"{SQUASHED}3", "three changes are squashed into its commit"),
+        (REWORDED, "a person wrote its message"),
+        ("1/2", "the first of two parts of a change that was split"),
+        (MARKED, "marked for a squash; a hunk: selected for a split"),
+        (f"{HOT}9", "nine agents changed one of its files"),
+        (NOTE, "it has a note"),
+        (NEW, "it arrived after the review was opened"),
+        (CLAIMED, "tests, first mark: claimed: its agents report that all tests which they name pass"),
+        (CLAIMED_RED, "claimed: an agent reports that one of them fails"),
+        (NOT_CLAIMED, "its agents claim nothing"),
+        (VERIFIED[Verified.PASSED], "tests, second mark: verified: its tests pass on the branch; we ran them"),
+        (VERIFIED[Verified.FAILED], "verified: a test fails, or it breaks the test of another; the pane says which"),
+        (VERIFIED[Verified.FLAKY], "verified: a test passes and fails on the same tree"),
+        (VERIFIED[Verified.UNKNOWN], f"not verified ({shown('review.verify', 'v')}), or unknown: the pane says why"),
+        (f"{VERIFIED[Verified.PASSED]}{NOT_FINAL}", "not final: it is being verified, or the branch has changed since"),
+        (MARKS[Mark.LIAR], "its agent says that a test passes; it fails on the agent's own tree"),
+        (MARKS[Mark.CULPRIT], "it breaks a test that passes without it"),
+        (MARKS[Mark.OWN_JUDGE], "it changes how its own tests are judged: conftest.py, settings of pytest"),
+        (MARKS[Mark.NO_FIX], "its agent claims a fix of the product, and none of its changes is one"),
+    )
 
 
 def marks(row: ReviewRow) -> str:

@@ -17,7 +17,7 @@ from selftest_core.run.store import RequestKind, RunRequest
 from selftest_core.tools.tmux import own_server, tmux_environment
 from selftest_tui.fleet.acting import Acting
 from selftest_tui.fleet.answering import ended_tests
-from selftest_tui.fleet.messages import ReviewWanted
+from selftest_tui.fleet.messages import ReviewWanted, RunWanted
 from selftest_tui.fleet.seat import Seat
 from selftest_tui.run.failure import find_replay
 from selftest_tui.run.keys import RunSituation
@@ -26,7 +26,6 @@ from selftest_tui.shared import present
 from selftest_tui.shared.dialogs.dialogs import Question
 from selftest_tui.shared.filtered import FilteredScreen
 from selftest_tui.shared.reports import show_page, write_report
-from selftest_tui.shared.widgets.columns import chosen_again
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -39,17 +38,16 @@ if TYPE_CHECKING:
     from selftest_tui.run.pane import RunPane, RunTab
     from selftest_tui.run.table import RunTable
     from selftest_tui.shared.keys import Key
-    from selftest_tui.shared.widgets.columns import Sort
 
 _RUNNING = (Phase.LAUNCHING, Phase.WORKING, Phase.PULLING)
 _SHELL = 'cd -- "$1" && exec "${SHELL:-/bin/sh}"'
-AS_IT_IS = "the order of the plan"
 
 
 class RunActions(FilteredScreen):
     """The part of a run's screen that keys reach; `RunScreen` shows the rest."""
 
     FILTER = FILTER
+    UNSORTED = "the order of the plan"
 
     table: RunTable
     pane: RunPane
@@ -162,28 +160,6 @@ class RunActions(FilteredScreen):
 
     # the right pane
 
-    def do_sort(self) -> None:
-        """Choose the column by which the tests of each group are sorted."""
-        from selftest_tui.shared.dialogs.choose import Choose  # not needed for the first frame
-
-        layout = self.table.columns
-        titles = {one.title: one.name for one in layout.columns.columns}
-        current = next(
-            (title for title, name in titles.items() if layout.sort and name == layout.sort.column), AS_IT_IS
-        )
-
-        def chosen(title: str | None) -> None:
-            if title is not None:
-                self.sort_by(chosen_again(layout.sort, titles[title]) if title in titles else None)
-
-        self.app.push_screen(Choose("sort by; the same again: reversed", [AS_IT_IS, *titles], current, "o"), chosen)
-
-    def sort_by(self, sort: Sort | None) -> None:
-        """Sort the tests of each group by a column, or leave them in the order of the plan."""
-        self.table.columns.sort = sort
-        self.table.columns_moved()
-        self.rearrange()
-
     def do_outcome(self) -> None:
         """Show the agent's report."""
         self._toggle("outcome")
@@ -279,7 +255,10 @@ class RunActions(FilteredScreen):
         from selftest_tui.run.compare.comparison_page import comparison_page, read_comparison
 
         found = await asyncio.to_thread(read_comparison, self.folder, self.fleet.environ)
-        self.app.push_screen(comparison_page(found, self.clock()))
+        self.app.push_screen(comparison_page(found, self.clock(), self._open_test))
+
+    def _open_test(self, folder: RunFolder, test: str) -> None:
+        self.post_message(RunWanted(folder, test))
 
     def do_tutorial(self) -> None:
         """Open the tutorial screen."""

@@ -108,7 +108,7 @@ def pause_disabled_reason(now: RunSituation) -> str | None:
     if now.is_starting:
         return "Its conductor is being started."
     if now.is_over and not now.is_live:
-        return "The run is over: A tries tests again."
+        return f"The run is over: {shown('run.retry', 'A')} tries tests again."
     if now.is_halted and now.is_live:
         return "The run is stopping: its agents are stopped first."
     return None
@@ -128,7 +128,9 @@ def skip_disabled_reason(now: RunSituation) -> str | None:
     if not now.targets:
         return targets_disabled_reason(now)
     if not any(row.phase is Phase.WAITING for row in now.targets):
-        return _nothing(now, "no longer waits for an agent: s stops it", "of these tests waits for an agent")
+        return _nothing(
+            now, f"no longer waits for an agent: {shown('run.stop', 's')} stops it", "of these tests waits for an agent"
+        )
     return conductor_disabled_reason(now)
 
 
@@ -239,7 +241,8 @@ GO = (
         Topic.GO, line=7, disabled_reason=one_test_disabled_reason),
     Key(("ctrl+o",), "^o", "report", "report", "write the report, a page for the browser, and open it there", Topic.GO),
     Key(("C",), "C", "compare", "compare", "compare it with the run before: newly red, newly flaky, mended, slower, "
-        "dearer, new and gone tests", Topic.GO, disabled_reason=compare_disabled_reason, opens=True),
+        "dearer, new and gone tests; ⏎ there opens a test", Topic.GO, disabled_reason=compare_disabled_reason,
+        opens=True),
     Key(("t",), "t", "tutorial", "tutorial", "the tutorial's blocks, their tests and results", Topic.GO, line=13),
 )  # fmt: skip
 

@@ -16,6 +16,7 @@ from selftest_tui.fleet.pane.details import Fact, when
 from selftest_tui.run import words as run_words
 from selftest_tui.run.lines import cluster_title, how_of, state_word
 from selftest_tui.shared import present
+from selftest_tui.shared.keys import shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -102,7 +103,7 @@ def _nothing_yet(row: RunRow) -> str:
             who = "its agent" if row.continues is not None else "a new agent"
             return f"{again}It was answered: {who} goes on as soon as it can be launched."
         return f"{again}Its agent is not launched yet."
-    return "Its agent has not written an outcome yet: p shows its terminal."
+    return f"Its agent has not written an outcome yet: {shown('run.preview', 'p')} shows its terminal."
 
 
 def _reported(row: RunRow, outcome: Outcome) -> list[str]:
@@ -185,7 +186,7 @@ def cluster_markdown(cluster: ClusterRow, now: float, noun: str) -> str:
         more = " …" if len(cluster.hosts) > _MOST_HOSTS else ""
         facts.append(f"on {', '.join(inline(host) for host in cluster.hosts[:_MOST_HOSTS])}{more}")
     if cluster.is_pausing:
-        facts.append("**launching is paused for this cause: H resumes it**")
+        facts.append(f"**launching is paused for this cause: {shown('run.pause', 'H')} resumes it**")
     if cluster.is_accepted:
         facts.append("accepted: it does not pause the run any more")
     parts.append("\n".join(f"- {fact}" for fact in facts if fact))
@@ -301,4 +302,4 @@ def files_text(found: Collected | None) -> str:
         str(found.folder),
         "",
     ]
-    return "\n".join([*head, f"{'bytes':>13}  file", *lines, "", "! opens a shell there."])
+    return "\n".join([*head, f"{'bytes':>13}  file", *lines, "", f"{shown('run.shell', '!')} opens a shell there."])

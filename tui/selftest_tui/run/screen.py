@@ -17,7 +17,6 @@ from selftest_tui.fleet.pane.typist import TYPING
 from selftest_tui.run import words as run_words
 from selftest_tui.run.actions import RunActions
 from selftest_tui.run.bar import RunBar
-from selftest_tui.run.columns import COLUMNS
 from selftest_tui.run.feed import RunFeed
 from selftest_tui.run.keys import RUN
 from selftest_tui.run.lines import FILTER, facts_of, lay_out
@@ -234,9 +233,8 @@ class RunScreen(RunActions):
         run = self.run_now
         noun = "test" if run is None else run.plan.noun
         title = f"{noun}s by cluster and state" if not self.only_open else f"open {noun}s"
-        if (sort := self.table.columns.sort) is not None:
-            column = next(one.title for one in COLUMNS.columns if one.name == sort.column)
-            title = f"{title} · sort: {column}{', reversed' if sort.is_reversed else ''}"
+        if by := self.table.columns.sorted_by:
+            title = f"{title} · sort: {by}"
         if self.query_text:
             title = f"{title} · /{self.query_text}"
         shown = len(self.table.shown.group_of)

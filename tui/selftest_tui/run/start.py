@@ -22,7 +22,7 @@ from selftest_core.run.plan.plan import COMMANDS, NOUNS
 from selftest_tui.run.keys import START
 from selftest_tui.shared import present, problems
 from selftest_tui.shared.keyed import KeyedScreen
-from selftest_tui.shared.keys import Where
+from selftest_tui.shared.keys import Where, shown
 from selftest_tui.shared.widgets.key_bar import KeyBar
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class StartScreen(KeyedScreen):
         self._is_beginning = False
         self._has_begun = False
         # Kept as attributes: a thread's message may arrive while the screen is being removed.
-        self._question = Static(Content.assemble(*_QUESTION), id="question")
+        self._question = Static(Content.assemble(*_question()), id="question")
         self._keys = KeyBar(START)
 
     def compose(self) -> ComposeResult:
@@ -101,7 +101,11 @@ class StartScreen(KeyedScreen):
                 return self._begin_run()
             case "refuse":
                 if self._is_beginning:
-                    self.toast(problems.refusal("leave", "The run is being created: wait, or quit with q twice."))
+                    self.toast(
+                        problems.refusal(
+                            "leave", f"The run is being created: wait, or quit with {shown('app.leave', 'q')} twice."
+                        )
+                    )
                 else:
                     self.post_message(self.Refused())
             case _:
@@ -132,17 +136,23 @@ class StartScreen(KeyedScreen):
 
     def _tell_error(self, error: SelftestError) -> None:
         self.show_error(error)
-        hint = present.clean(error.hint) or "y tries again, n leaves."
+        hint = (
+            present.clean(error.hint)
+            or f"{shown('start.begin', 'y')} tries again, {shown('start.refuse', 'n')} leaves."
+        )
         self._question.update(Content.assemble((f"✗ {present.clean(error.title)}", "$text-error"), f"  {hint}"))
 
 
-_QUESTION = (
-    ("Nothing has started yet.  ", ""),
-    ("y", "bold reverse"),
-    (" starts exactly this   ", ""),
-    ("n", "bold reverse"),
-    (" or esc leaves", ""),
-)
+def _question() -> tuple[tuple[str, str], ...]:
+    """Return the question with the keys of now."""
+    begin, (leave, *others) = shown("start.begin", "y"), START.row_now("refuse").shows.split()
+    return (
+        ("Nothing has started yet.  ", ""),
+        (begin, "bold reverse"),
+        (" starts exactly this   ", ""),
+        (leave, "bold reverse"),
+        (f"{''.join(f' or {one}' for one in others)} leaves", ""),
+    )
 
 
 def offer_table(offer: Offer) -> Table:

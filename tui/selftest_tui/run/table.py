@@ -50,10 +50,7 @@ class RunTable(GroupedTable[RunLine, RunLines]):
 
     def in_order(self, rows: tuple[RunRow, ...]) -> tuple[RunRow, ...]:
         """Sort the tests of a group by the chosen column."""
-        sort = self.columns.sort
-        if sort is None:
-            return rows
-        return tuple(row for _, row in run_columns.COLUMNS.in_order(((row.name, row) for row in rows), sort, self._now))
+        return tuple(self.columns.in_order(rows, self._now))
 
     def meter(self, live: Mapping[str, Usage], *, is_metered: bool) -> None:
         """Store newer usage of agents, by agent id; lines show it within a second."""

@@ -15,6 +15,7 @@ from selftest_tui.fleet.messages import ReplayWanted, ReviewWanted, RunWanted
 from selftest_tui.search.feed import parse_question
 from selftest_tui.search.keys import SearchSituation
 from selftest_tui.search.lines import SearchGroup
+from selftest_tui.shared.keys import shown
 from selftest_tui.shared.split import SplitScreen
 
 if TYPE_CHECKING:
@@ -29,16 +30,14 @@ _HINT = "⏎ keep  esc leave"
 class SearchActions(SplitScreen):
     """The key actions of the search screen; `SearchScreen` shows the rest."""
 
+    UNSORTED = "kind, test and place"
+
     table: SearchTable
     feed: SearchFeed
     news: SearchNews
     text = ""
     folded: frozenset[str] = frozenset()
     """Keys of folded runs."""
-
-    def rearrange(self) -> None:
-        """Lay the lines out anew."""
-        raise NotImplementedError
 
     def situation(self) -> SearchSituation:
         """The state that decides which keys are disabled."""
@@ -147,7 +146,7 @@ class SearchActions(SplitScreen):
 
 def _require(path: Path) -> None:
     if not path.exists():
-        raise RefusedError("This is gone meanwhile", str(path), "R looks again.")
+        raise RefusedError("This is gone meanwhile", str(path), f"{shown('search.refresh', 'R')} looks again.")
 
 
 def _problem_of(text: str) -> str:

@@ -39,6 +39,8 @@ OWN = (
     Key(("slash",), "/", "filter", "words", "change what is searched: words, \"words that stand together\", paths, "
         "/REGEX/, run:NAME, kind:outcome (note, decision, diff, transcript, conversation, terminal)", Topic.FIND,
         line=2),
+    Key(("o",), "o", "sort", "sort", "sort the hits of each run by a column; the same again reverses (mouse: the "
+        "column's title)", Topic.FIND, opens=True),
     Key(("escape",), "esc", "back", "back", "close a zoomed pane, then back to where you came from", Topic.FIND,
         line=5),
     Key(("enter",), "⏎", "open", "open", "open the hit at its place: the run, the review, the recording or the text "

@@ -12,7 +12,7 @@ from selftest_tui.shared import present
 from selftest_tui.shared.widgets.columns import Column, Columns
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +45,10 @@ def key_of(line: SearchLine) -> str:
     return f"group {line.key}" if isinstance(line, SearchGroup) else str(line.id)
 
 
-def lay_out(hits: Iterable[Hit], folded: frozenset[str]) -> SearchLines:
-    """Lay hits out under their runs, in the order in which they come."""
+def lay_out(
+    hits: Iterable[Hit], folded: frozenset[str], in_order: Callable[[Iterable[Hit]], list[Hit]] = list
+) -> SearchLines:
+    """Lay hits out under their runs; runs stay in the order in which they come, `in_order` sorts the hits of each."""
     members: dict[str, list[Hit]] = {}
     for hit in hits:
         members.setdefault(hit.run, []).append(hit)
@@ -55,7 +57,7 @@ def lay_out(hits: Iterable[Hit], folded: frozenset[str]) -> SearchLines:
     for run, group in groups.items():
         lines.append(group)
         if not group.is_folded:
-            lines += members[run]
+            lines += in_order(members[run])
     places = {key_of(line): place for place, line in enumerate(lines)}
     group_of = {str(hit.id): run for run, found in members.items() for hit in found}
     return SearchLines(tuple(lines), places, group_of, groups)

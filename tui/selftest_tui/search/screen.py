@@ -23,7 +23,7 @@ from selftest_tui.search.lines import SearchGroup, lay_out
 from selftest_tui.search.pane import SearchPane
 from selftest_tui.search.table import SearchTable
 from selftest_tui.shared import present, problems
-from selftest_tui.shared.keys import Where
+from selftest_tui.shared.keys import Where, shown
 from selftest_tui.shared.widgets.banner import Banner
 from selftest_tui.shared.widgets.key_bar import KeyBar
 from selftest_tui.shared.widgets.prompt import Prompt
@@ -42,14 +42,11 @@ if TYPE_CHECKING:
 _AROUND, _AROUND_ZOOMED = 8, 300
 """Lines before and behind a hit that are shown."""
 _SECONDS_TO_FOLLOW = 0.06
-_WHAT_IT_IS = (
-    "Search everything that agents did",
-    "",
+_FORMS = (
     "redirect coupon             lines with all these words, or words that begin so",
     '"connection refused"        words that stand together',
     "test_login.py::redirect     a path or a test id, as it is written",
     "/assert .* == 10[67]/       a regular expression",
-    "kind:terminal run:20261121  only there; ? names the kinds",
 )
 
 
@@ -88,6 +85,11 @@ class SearchScreen(SearchActions):
         self.table = self.query_one(SearchTable)
         self.pane = self.query_one(SearchPane)
         self.prompt = self.query_one(Prompt)
+        # Hits may come while the screen is being removed, when its parts cannot be queried any more.
+        self._bar = self.query_one(SearchBar)
+        self._banner = self.query_one(Banner)
+        self._keys = self.query_one(KeyBar)
+        self._frame = self.query_one("#hits")
         self.rearrange()
         self.do_search_all()
         self.call_after_refresh(self.feed.start)
@@ -124,9 +126,9 @@ class SearchScreen(SearchActions):
         """Lay the hits out under their runs."""
         # Until the first answer to another text, the hits of the last one stay.
         self.table.show_placeholder(self._instead())
-        self.table.show(lay_out(self.news.hits, self.folded))
-        self.query_one(SearchBar).show(self.news)
-        self.query_one(Banner).show(self.problems)
+        self.table.show(lay_out(self.news.hits, self.folded, partial(self.table.columns.in_order, now=0.0)))
+        self._bar.show(self.news)
+        self._banner.show(self.problems)
         self.show_frame()
 
     def _instead(self) -> tuple[str, ...]:
@@ -134,21 +136,23 @@ class SearchScreen(SearchActions):
         if news.error is not None:
             return (news.error.title, "", *news.error.detail.splitlines()[:6], news.error.hint)
         if news.problem:
-            return (news.problem, "", *_WHAT_IT_IS[2:])
+            return (news.problem, "", *_forms())
         if not news.text:
-            return _WHAT_IT_IS
+            return ("Search everything that agents did", "", *_forms())
         if news.is_indexing or news.share < 1.0:
             return ("Nothing was found so far …",)
-        return (f"Nothing has “{news.text}”", "", "/ changes the words, R looks for what is new")
+        how = f"{shown('search.filter', '/')} changes the words, {shown('search.refresh', 'R')} looks for what is new"
+        return (f"Nothing has “{news.text}”", "", how)
 
     def show_frame(self) -> None:
         """Update the title of the frame, and the key line."""
         name = self.news.repository.name if self.news.repository is not None else ""
-        title = present.clean(f"all runs of {name}" if name else "all runs")
+        by = f" · sort: {self.table.columns.sorted_by}" if self.table.columns.sort is not None else ""
+        title = present.clean(f"all runs of {name}{by}" if name else f"all runs{by}")
         if title != self._title:  # setting it paints the whole frame again
             self._title = title
-            self.query_one("#hits").border_title = Content(title)
-        self.query_one(KeyBar).show(self.situation())
+            self._frame.border_title = Content(title)
+        self._keys.show(self.situation())
         self._follow()
 
     # the right pane
@@ -184,3 +188,8 @@ class SearchScreen(SearchActions):
                 around = []  # its source is being indexed again: the hit itself is known
         self.pane.show(line, around)
         self._shown = (line, is_zoomed)
+
+
+def _forms() -> tuple[str, ...]:
+    """Return the forms of a question."""
+    return (*_FORMS, f"kind:terminal run:20261121  only there; {shown('app.help', '?')} names the kinds")

@@ -76,7 +76,9 @@ class SearchTable(GroupedTable[SearchLine, SearchLines]):
 
     def titles(self, width: int) -> str:
         """Return the titles of the columns."""
-        headings = "".join(one.column.heading(one.width) + " " * one.gap for one in self.columns.place(width))
+        headings = "".join(
+            one.column.heading(one.width, self.columns.sort) + " " * one.gap for one in self.columns.place(width)
+        )
         return " " * COLUMNS.prefix + headings
 
     def draw(self, line: SearchLine, base: Style, width: int) -> Strip:

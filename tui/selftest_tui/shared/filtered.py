@@ -24,10 +24,6 @@ class FilteredScreen(SplitScreen):
     folded: frozenset[str] = frozenset()
     """Keys of folded groups."""
 
-    def rearrange(self) -> None:
-        """Lay the lines out anew."""
-        raise NotImplementedError
-
     def filter_forms(self) -> tuple[tuple[str, str], ...]:
         """Return the filter syntax of the table, for the help."""
         return help_lines(self.FILTER)

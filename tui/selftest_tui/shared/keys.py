@@ -142,6 +142,10 @@ class KeyTable:
                 return key
         raise KeyError(action)
 
+    def row_now(self, action: str) -> Key:
+        """The row of that action, with the keys that the user chose. Raises KeyError if there is none."""
+        return self.now((self.row(action),))[0]
+
     def of(self, where: Where) -> tuple[Key, ...]:
         """The keys that work there, in the table's order."""
         return tuple(key for key in self.rows if key.where is where)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.message import Message
 from textual.widget import Widget
@@ -19,7 +19,7 @@ from selftest_tui.shared.commands import command_named, named, problem_of_comman
 from selftest_tui.shared.filter import problem_of
 from selftest_tui.shared.keyed import KeyedScreen
 from selftest_tui.shared.preferences import LEAST_SPLIT, MOST_SPLIT
-from selftest_tui.shared.widgets.columns import clicked_again
+from selftest_tui.shared.widgets.columns import chosen_again, clicked_again
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -57,11 +57,18 @@ PAN_CELLS = 20
 class SplitScreen(KeyedScreen):
     """Main screen with a table, a pane and a prompt once it is mounted."""
 
+    UNSORTED: ClassVar[str] = ""
+    """The order of lines that no column sorts, in words; empty where columns do not sort them."""
+
     table: CursorTable[Any]
     pane: Pane
     prompt: Prompt
     _is_dragging = False
     _commands: Mapping[str, Callable[[], object]] = MappingProxyType({})
+
+    def rearrange(self) -> None:
+        """Lay the lines out anew."""
+        raise NotImplementedError
 
     def show_frame(self) -> None:
         """Show the title of the frame, and the keys that work now."""
@@ -217,8 +224,27 @@ class SplitScreen(KeyedScreen):
             self.say(store.notice, "Preferences", "warning")
             store.notice = ""
 
+    def do_sort(self) -> None:
+        """Choose the column by which the lines of each group are sorted."""
+        from selftest_tui.shared.dialogs.choose import Choose  # not needed for the first frame
+
+        layout = self.table.columns
+        titles = {one.title: one.name for one in layout.columns.columns}
+        current = layout.sorted_by.removesuffix(", reversed") or self.UNSORTED
+
+        def chosen(title: str | None) -> None:
+            if title is not None:
+                self.sort_by(chosen_again(layout.sort, titles[title]) if title in titles else None)
+
+        choices, again = [self.UNSORTED, *titles], self.KEYS.row_now("sort")
+        self.app.push_screen(Choose("sort by; the same again: reversed", choices, current, again), chosen)
+
     def sort_by(self, sort: Sort | None) -> None:
-        """Sort the lines by a column. A screen whose lines have an order of their own does not."""
+        """Sort the lines of each group by a column, or not. Lines with an order of their own stay as they are."""
+        if self.UNSORTED:
+            self.table.columns.sort = sort
+            self.table.columns_moved()
+            self.rearrange()
 
     def on_heading_clicked(self, event: HeadingClicked) -> None:
         """Sort by the column that was clicked, then reversed, then as before."""

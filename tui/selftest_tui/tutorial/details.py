@@ -239,7 +239,8 @@ def _of_writer(result: Result, view: BlockView) -> Iterator[Piece]:
     if result.says:
         yield f"  {harmless(result.says, 4_000)}\n", ""
     if result.offers:
-        yield "\nIt offers these tests, which pass, and fail without the command. v reviews them.\n", _TITLE
+        how = f"{shown('tutorial.review', 'v')} reviews them."
+        yield f"\nIt offers these tests, which pass, and fail without the command. {how}\n", _TITLE
     for test in result.offers:
         yield f"  {present.clean(test)}\n", ""
     yield "\nIt writes the tests of this block:\n", _MUTED

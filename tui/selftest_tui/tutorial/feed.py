@@ -15,6 +15,7 @@ from textual.message import Message
 from selftest_core.errors import SelftestError
 from selftest_core.fleet.watch.file_watch import FileWatch
 from selftest_core.frozen import dataclass
+from selftest_tui.shared.keys import shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -115,7 +116,8 @@ class TutorialFeed:
             view, error = None, problem
         except Exception as problem:
             detail = "".join(traceback.format_exception(problem))
-            view, error = None, SelftestError(f"The tutorial cannot be looked at: {problem}", detail, "R looks again.")
+            hint = f"{shown('tutorial.refresh', 'R')} looks again."
+            view, error = None, SelftestError(f"The tutorial cannot be looked at: {problem}", detail, hint)
         return TutorialNews(view, error, source.tutorial, source.tests, source.root, self._trouble)
 
     def _tell(self, news: TutorialNews) -> None:

@@ -16,6 +16,7 @@ from textual.widgets import Static
 from selftest_core.errors import SelftestError
 from selftest_tui.review.alternatives.text_list import TextList, texts_of
 from selftest_tui.review.diff.diff_view import DiffView
+from selftest_tui.shared.keys import shown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -152,13 +153,15 @@ class AlternativesView(Vertical, can_focus=False):
 
 def says(row: ReviewRow, *, is_verified: bool) -> list[str | tuple[str, str]]:
     """Return which keys work on a row of several texts. `is_verified`: there is a verdict on each."""
-    pieces: list[str | tuple[str, str]] = [
-        ("◆ is applied · n N walk · b chooses the marked one · $ sets it apart", _MUTED)
-    ]
+    walk = f"{shown('review.next_hit', 'n')} {shown('review.previous_hit', 'N')} walk"
+    pick, apart = f"{shown('review.pick', 'b')} chooses the marked one", shown("review.apart", "$")
+    pieces: list[str | tuple[str, str]] = [(f"◆ is applied · {walk} · {pick} · {apart} sets it apart", _MUTED)]
     if not is_verified:
         pieces.append(("\n`selftest-tui verify --texts` runs the tests of all texts.", _MUTED))
     if row.differing:
-        pieces.append(("\nTheir verdicts differ: $ sets the marked one apart, as a row of its own.", "$text-warning"))
+        pieces.append(
+            (f"\nTheir verdicts differ: {apart} sets the marked one apart, as a row of its own.", "$text-warning")
+        )
     return pieces
 
 

@@ -111,7 +111,8 @@ class ReviewIntegrating(ReviewActions):
             row = after.reviewed.row_of[oid]
             if agent in (one for member in row.members for one in subjects[member].agents):
                 if oid == row.chosen:  # once for the whole row
-                    self.say(f"{agent} proposes one text instead of {len(row.members) - 1}: 5 shows it.", title)
+                    five = shown("review.show_alternatives", "5")
+                    self.say(f"{agent} proposes one text instead of {len(row.members) - 1}: {five} shows it.", title)
             elif reason:
                 self.say(f"Not used, it stays as it was: {reason}", title)
             else:

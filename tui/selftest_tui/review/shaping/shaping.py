@@ -79,7 +79,7 @@ class ReviewShaping(ReviewActions):
                 await self._split(row.oid, (part,), (1,) if way == "y" else ())
             case "f":
                 names = {file.path: file for file in files}
-                name = await self.app.push_screen_wait(Choose("split off", list(names), "", "%"))
+                name = await self.app.push_screen_wait(Choose("split off", list(names), "", self.KEYS.row_now("split")))
                 if name is not None:
                     await self._split(row.oid, (PartSpec(files=_paths(names[name])),))
             case "e":
@@ -93,7 +93,7 @@ class ReviewShaping(ReviewActions):
     def _check_hunks(self, chosen: Sequence[tuple[FileDiff, object]]) -> None:
         """Refuse hunks that are not those of the agent's commit."""
         if not self.pane.has_hunks_of_its_commit:
-            how = "= shows it." if self.pane.differs else "Split it by file."
+            how = f"{shown('review.original', '=')} shows it." if self.pane.differs else "Split it by file."
             raise RefusedError("These are not the hunks of the agent's commit", f"It is applied otherwise. {how}")
         whole = next((file for file, _ in chosen if not file.has_parts), None)
         if whole is not None:

@@ -18,9 +18,11 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
     from textual.binding import BindingType
 
+    from selftest_tui.shared.keys import Key
+
 
 class Choose(ModalScreen[str | None]):
-    """Offers `choices`. `again`: the key that opened it; it moves down here, so pressing it twice chooses the next."""
+    """Offers `choices`. `again`: what opened it; its keys move down here, so pressing one twice chooses the next."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,ctrl+c", "choose_nothing", show=False),
@@ -29,7 +31,7 @@ class Choose(ModalScreen[str | None]):
     ]
     CSS_PATH = "choose.tcss"
 
-    def __init__(self, title: str, choices: Sequence[str], current: str, again: str) -> None:
+    def __init__(self, title: str, choices: Sequence[str], current: str, again: Key) -> None:
         super().__init__()
         self._title = title
         self._choices = tuple(choices)
@@ -44,14 +46,16 @@ class Choose(ModalScreen[str | None]):
         ]
         chooser = OptionList(*options, markup=False)
         chooser.border_title = Content(self._title)
-        chooser.border_subtitle = Content(f"{self._again.replace('ctrl+', '^')} next  ⏎ choose  esc back")
+        following = f"{self._again.shows} next  " if self._again.keys else ""
+        chooser.border_subtitle = Content(f"{following}⏎ choose  esc back")
         if self._current in self._choices:
             chooser.highlighted = self._choices.index(self._current)
         yield chooser
 
     def on_mount(self) -> None:
-        """Bind the key that opened it."""
-        self._bindings.bind(self._again, "move('down')", show=False)
+        """Bind the keys that open it."""
+        for key in self._again.keys:
+            self._bindings.bind(key, "move('down')", show=False)
 
     def action_move(self, way: str) -> None:
         """Move up or down, wrapping around."""

@@ -5,6 +5,7 @@ They scroll, search and close.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from rich.table import Table
@@ -47,7 +48,8 @@ class Page(ModalScreen[None]):
     and the keys that open pages close it.
     """
 
-    CSS_PATH = "help.tcss"
+    CSS_PATH = Path(__file__).with_name("help.tcss")  # whole: a subclass of another folder has it too
+    HINT = "↑↓ scroll  / search  esc close"
     AUTO_FOCUS = "#page"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q,ctrl+c,question_mark,e,C", "close", show=False),
@@ -70,13 +72,17 @@ class Page(ModalScreen[None]):
         """The frame, the text, and the search field, which is hidden."""
         with Vertical(id="frame") as frame:
             frame.border_title = Content(self._title)
-            frame.border_subtitle = Content("↑↓ scroll  / search  esc close")
-            with _Text(id="page"):
-                for section in self.sections:
-                    yield Static(Content(section.heading), classes="heading")
-                    yield Static(_aligned(section.lines, section.width), classes="lines")
-                yield Static("No match", id="none")
+            frame.border_subtitle = Content(self.HINT)
+            yield from self.body()
+            yield Static("No match", id="none")
             yield Input(id="search", compact=True, placeholder="search")
+
+    def body(self) -> ComposeResult:
+        """Make the text."""
+        with _Text(id="page"):
+            for section in self.sections:
+                yield Static(Content(section.heading), classes="heading")
+                yield Static(aligned(section.lines, section.width), classes="lines")
 
     def action_close(self) -> None:
         """Return to the screen below."""
@@ -100,13 +106,17 @@ class Page(ModalScreen[None]):
 
     def on_input_changed(self, event: Input.Changed) -> None:
         """Show only lines with these words."""
-        lines_found = [matching(section.lines, event.value) for section in self.sections]
+        self.query_one("#none").display = not self.show_matching(event.value)
+
+    def show_matching(self, query: str) -> bool:
+        """Show only lines with these words; False if there is none."""
+        lines_found = [matching(section.lines, query) for section in self.sections]
         headings, texts = self.query(".heading"), self.query(".lines").results(Static)
         for section, heading, text, lines in zip(self.sections, headings, texts, lines_found, strict=True):
             heading.display = text.display = bool(lines)
-            text.update(_aligned(lines, section.width))
-        self.query_one("#none").display = not any(lines_found)
+            text.update(aligned(lines, section.width))
         self.action_go("home")
+        return any(lines_found)
 
     def on_input_submitted(self) -> None:
         """Keep the matches, and scroll through them."""
@@ -133,11 +143,16 @@ class _Text(VerticalScroll, inherit_bindings=False):
 
 def matching(lines: Sequence[tuple[str, str]], query: str) -> tuple[tuple[str, str], ...]:
     """The lines that contain all words of the query, in any case."""
-    words = query.casefold().split()
-    return tuple(line for line in lines if all(word in " ".join(line).casefold() for word in words))
+    return tuple(line for line in lines if has_words((line,), query))
 
 
-def _aligned(lines: Sequence[tuple[str, str]], width: int) -> Table:
+def has_words(lines: Sequence[tuple[str, str]], query: str) -> bool:
+    """Return True if these lines together contain all words of the query, in any case."""
+    text = " ".join(map(" ".join, lines)).casefold()
+    return all(word in text for word in query.casefold().split())
+
+
+def aligned(lines: Sequence[tuple[str, str]], width: int) -> Table:
     """Terms on the left, meanings wrapped beside them. One renderable: a widget for each line opens slowly."""
     table = Table.grid(padding=(0, 1))
     table.add_column(width=width, overflow="fold")

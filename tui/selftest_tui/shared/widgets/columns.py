@@ -181,6 +181,20 @@ class Layout[L]:
         self.sort: Sort | None = None
         """The column that lines are sorted by; the table's owner sorts them."""
 
+    @property
+    def sorted_by(self) -> str:
+        """The title of the column that lines are sorted by, such as `cost, reversed`; empty without one."""
+        if self.sort is None:
+            return ""
+        title = next(one.title for one in self.columns.columns if one.name == self.sort.column)
+        return f"{title}, reversed" if self.sort.is_reversed else title
+
+    def in_order[M](self, lines: Iterable[M], now: float) -> list[M]:
+        """Sort lines by the chosen column; without one they stay as they are."""
+        if self.sort is None:
+            return list(lines)
+        return [line for _, line in self.columns.in_order(((None, line) for line in lines), self.sort, now)]
+
     def choose(self, choices: Mapping[str, Choice]) -> None:
         """Show these columns always and those never, as the user chose."""
         self._choices = dict(choices)
