@@ -49,7 +49,8 @@ if (noun, verb) == ("pr", "create"):
     number = max((one["number"] for one in known), default=0) + 1
     url = f"https://github.example/o/r/pull/{{number}}"
     known.insert(0, {{"number": number, "url": url, "body": sys.stdin.read(), "headRefName": given["head"],
-                      "isCrossRepository": False, "state": "OPEN", "title": given["title"]}})
+                      "isCrossRepository": False, "state": "OPEN", "title": given["title"],
+                      "headRepositoryOwner": {{"login": "o"}}}})
     store.write_text(json.dumps(known))
     print(url)
 elif (noun, verb) == ("pr", "list"):
@@ -106,5 +107,6 @@ def pull_request(number: int, body: str | None = "", **changes: object) -> dict[
     url = f"https://github.example/o/r/pull/{number}"
     return {
         "number": number, "url": url, "body": body, "headRefName": f"branch-{number}", "isCrossRepository": False,
+        "headRepositoryOwner": {"login": "o"},
         "state": "OPEN", "title": "A change", **changes,
     }  # fmt: skip

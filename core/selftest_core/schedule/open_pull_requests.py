@@ -1,8 +1,9 @@
 """The open pull requests that this program made, as `gh` lists them.
 
 A pull request is ours where its text has our marker (`review.pull_request.marker`), or where its branch is one that a
-review published here. Somebody else may copy the marker into a pull request from a fork: without a branch that was
-published here such a one does not count, since it would keep every later run from starting.
+review published here. Somebody else may copy the marker and the branch's name into a pull request from a fork, which
+would keep every later run from starting: from a fork only a published branch counts, and only where a remote here is of
+the fork's owner.
 
 It asks the user's own `gh`, with their environment, in the repository; nothing is changed.
 """
@@ -10,6 +11,7 @@ It asks the user's own `gh`, with their environment, in the repository; nothing 
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING
 
 from selftest_core.errors import SelftestError
@@ -26,7 +28,9 @@ if TYPE_CHECKING:
 _TIMEOUT = 60.0
 _MOST = 1000
 """Open pull requests that are read."""
-_FIELDS = "number,url,body,headRefName,isCrossRepository"
+_FIELDS = "number,url,body,headRefName,headRepositoryOwner,isCrossRepository"
+_OWNER = re.compile(r"[/:]([^/:\s]+)/[^/\s]+\s")
+"""The owner in a line of `git remote -v`: `origin  git@github.com:OWNER/repository.git (fetch)`."""
 _HINT = "`gh auth status` tells more; the setting `skip_while_open = false` starts runs without asking."
 
 
@@ -46,7 +50,8 @@ class OpenPullRequest:
 
 def find_open_pull_request(place: Place, git: Git, environ: Mapping[str, str]) -> OpenPullRequest | None:
     """Return the newest open pull request of ours, None without one. Raises UnknownPullRequestsError."""
-    if not git.ask("remote").strip():
+    remotes = git.ask("remote", "-v")
+    if not remotes.strip():
         raise _unknown("this repository has no remote")
     argv = ("gh", "pr", "list", "--state=open", f"--limit={_MOST}", f"--json={_FIELDS}")
     # A prompt on the terminal would hang.
@@ -57,10 +62,11 @@ def find_open_pull_request(place: Place, git: Git, environ: Mapping[str, str]) -
         raise _unknown(": ".join(filter(None, (error.title, error.detail)))) from error
     if not done.ok:
         raise _unknown(f"gh ended with {done.exit_status}: {done.stderr_end}")
-    return _first_of_ours(done.stdout, published_branches(git))
+    owners = frozenset(owner.lower() for owner in _OWNER.findall(remotes))
+    return _first_of_ours(done.stdout, published_branches(git), owners)
 
 
-def _first_of_ours(listed: str, published: Collection[str]) -> OpenPullRequest | None:
+def _first_of_ours(listed: str, published: Collection[str], owners: Collection[str]) -> OpenPullRequest | None:
     """Read what `gh pr list --json` printed: the newest first."""
     try:
         found = json.loads(listed)
@@ -71,9 +77,13 @@ def _first_of_ours(listed: str, published: Collection[str]) -> OpenPullRequest |
     for one in found:
         if not isinstance(one, dict) or not isinstance(number := one.get("number"), int):
             raise _unknown("gh listed something that is no pull request")
-        is_foreign = one.get("isCrossRepository") is not False
         is_published = one.get("headRefName") in published
-        if is_published or (not is_foreign and has_marker(str(one.get("body") or ""))):
+        if one.get("isCrossRepository") is False:
+            is_ours = is_published or has_marker(str(one.get("body") or ""))
+        else:
+            owner = one.get("headRepositoryOwner")
+            is_ours = is_published and isinstance(owner, dict) and str(owner.get("login")).lower() in owners
+        if is_ours:
             return OpenPullRequest(number, str(one.get("url") or ""))
     if len(found) >= _MOST:
         raise _unknown(f"more than {_MOST:,} pull requests are open")

@@ -57,14 +57,21 @@ def hosted(tmp_path: Path) -> Hosted:
         ([pull_request(7, MARKED, state="CLOSED"), pull_request(6, MARKED, state="MERGED")], None),
         ([pull_request(7, MARKED, isCrossRepository=True)], None),
         ([pull_request(7, "a body that a person wrote anew", headRefName="fixes")], 7),
+        ([pull_request(7, headRefName="fixes", isCrossRepository=True, headRepositoryOwner={"login": "Ada"})], 7),
+        ([pull_request(7, headRefName="fixes", isCrossRepository=True, headRepositoryOwner={"login": "eve"})], None),
+        ([pull_request(7, headRefName="fixes", isCrossRepository=True, headRepositoryOwner=None)], None),
         ([pull_request(7, f"quoted: `{marker('x')}`")], None),
         ([pull_request(7, body=None)], None),
     ],
-    ids=["none", "ours", "closed by hand", "a fork with our marker", "our branch", "quoted", "empty"],
+    ids=[
+        "none", "ours", "closed by hand", "a fork with our marker", "our branch", "our branch in our fork",
+        "a fork with our branch's name", "a fork that is gone", "quoted", "empty",
+    ],
 )
 def test_one_is_ours_by_its_marker_or_its_published_branch(
     hosted: Hosted, listed: list[dict[str, Any]], found: int | None
 ) -> None:
+    hosted.repository.git("remote", "add", "fork", "git@github.example:ada/r.git")
     hosted.repository.git("update-ref", own_ref("20261121-0931-7f3a", "published/fixes"), "HEAD")
     hosted.github.write(listed)
 
