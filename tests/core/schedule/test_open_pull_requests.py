@@ -64,8 +64,16 @@ def hosted(tmp_path: Path) -> Hosted:
         ([pull_request(7, body=None)], None),
     ],
     ids=[
-        "none", "ours", "closed by hand", "a fork with our marker", "our branch", "our branch in our fork",
-        "a fork with our branch's name", "a fork that is gone", "quoted", "empty",
+        "none",
+        "ours",
+        "closed by hand",
+        "a fork with our marker",
+        "our branch",
+        "our branch in our fork",
+        "a fork with our branch's name",
+        "a fork that is gone",
+        "quoted",
+        "empty",
     ],
 )
 def test_one_is_ours_by_its_marker_or_its_published_branch(
