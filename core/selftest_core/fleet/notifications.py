@@ -45,7 +45,8 @@ class Notification:
 @dataclass(frozen=True, slots=True)
 class Announced:
     """State between two views. `needs`: the reason of each agent that needs the user; `open`: those of them that are
-    still to be announced; `last`: when each cluster was announced; `is_complete`: every source has answered once."""
+    still to be announced; `last`: when each cluster was announced; `is_complete`: every source has answered once;
+    `seen`: the agents of all views before that."""
 
     needs: Mapping[AgentKey, str] = field(default_factory=dict)
     open: frozenset[AgentKey] = frozenset()
@@ -66,12 +67,13 @@ def see(before: Announced, view: FleetView) -> Announced:
         if before.needs.get(key) != need and (key in before.seen or before.is_complete)
     }
     still = {key for key in before.open if key in known}
+    is_complete = before.is_complete or not view.expecting
     return replace(
         before,
         needs=known,
         open=frozenset(changed | still),
-        seen=before.seen | needs.keys(),
-        is_complete=before.is_complete or not view.expecting,
+        seen=frozenset() if is_complete else before.seen | needs.keys(),
+        is_complete=is_complete,
     )
 
 

@@ -53,6 +53,14 @@ def test_what_was_so_at_the_start_is_no_news_and_what_comes_is() -> None:
     ]
 
 
+def test_agents_that_came_and_went_are_not_kept() -> None:
+    announced = see(Announced(), a_view(None, expecting=frozenset({"modal"})))
+    assert announced.seen
+    for number in range(20):
+        announced = see(announced, FleetView(0.0, (a_row(number, TURN),), has_local_answer=True))
+    assert (len(announced.needs), len(announced.open), announced.seen) == (1, 1, frozenset())
+
+
 def test_what_a_provider_shows_with_its_first_answer_is_no_news() -> None:
     first = a_view(None, expecting=frozenset({"modal"}))
     assert told([(0.0, first), (5.0, a_view(None, TURN))]) == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -9,22 +10,24 @@ from textual.widgets import Static
 
 import run_scenes
 import scenes
-from selftest_core.fleet.view import Category
+from selftest_core.fleet.view import Category, Row
 from selftest_core.run.outcome.ends import End
 from selftest_core.run.store import RequestKind, register
 from selftest_tui.fleet.arrangement import OLD_AFTER, is_old
+from selftest_tui.fleet.feed import Outcomes
 from selftest_tui.run import words as run_words
 from selftest_tui.run.feed import OutcomeReader
 from selftest_tui.run.lines import outcome_of
 from selftest_tui.shared.dialogs.composer import Composer
 from selftest_tui.shared.preferences import PreferenceStore
+from selftest_tui.shared.present import ENDED
 from tui.driving import ENVIRONMENT, driven
 from tui.run.run_driving import conducted
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from selftest_core.fleet.view import FleetView, Row
+    from selftest_core.fleet.view import FleetView
 
 NAME = "st-7f-search-fuzzy"
 """A stopped agent of a run, in the scene of a dozen."""
@@ -117,6 +120,23 @@ async def test_ended_agents_of_a_run_show_how_their_test_ended(tmp_path: Path) -
         assert any(NAME in line and f"✗ {run_words.WORDS[End.RED]}" in line for line in one.lines)
         await one.press("slash", *"succeeded", "enter")
         assert {row.agent.name for row in one.table.shown_rows()} == {"st-7f-pay-refund"}, "the filter finds outcomes"
+
+
+def test_outcomes_of_agents_that_are_gone_are_not_kept() -> None:
+    outcomes = Outcomes()
+    view = scenes.many(100).view
+    ended = [row for row in view.rows if row.category in ENDED]
+    outcomes.learn({row.agent.id: "passed, long ago" for row in ended})
+
+    def kept() -> int:
+        return sum(isinstance(one, Row) and one.outcome == "passed, long ago" for one in gc.get_objects())
+
+    shown = outcomes.applied_to(view)
+    assert kept() == len(ended) > 5
+    assert all(was is now for was, now in zip(shown.rows, outcomes.applied_to(view).rows, strict=True))
+    shown = outcomes.applied_to(replace(view, rows=(ended[0],)))
+    assert [row.outcome for row in shown.rows] == ["passed, long ago"]
+    assert kept() == 1
 
 
 async def test_a_message_to_an_ended_agent_of_a_run_is_an_answer_to_its_conductor(tmp_path: Path) -> None:

@@ -131,16 +131,21 @@ class Outcomes:
         return True
 
     def applied_to(self, view: FleetView) -> FleetView:
-        """The view with an outcome in each row that has one."""
-        return replace(view, rows=tuple(map(self._row, view.rows))) if self._texts else view
+        """The view with an outcome in each row that has one. Rows of agents that are gone are not kept."""
+        if not self._texts:
+            return view
+        before, self._made = self._made, {}
+        return replace(view, rows=tuple(self._row(row, before.get(row.key)) for row in view.rows))
 
-    def _row(self, row: Row) -> Row:
+    def _row(self, row: Row, known: tuple[Row, Row] | None) -> Row:
         text = self._texts.get(row.agent.id, "") if row.category in ENDED else ""
         if text == row.outcome:
+            if known is not None:
+                self._made[row.key] = known
             return row
-        known = self._made.get(row.key)
         if known is None or known[0] is not row or known[1].outcome != text:
-            known = self._made[row.key] = (row, replace(row, outcome=text))
+            known = (row, replace(row, outcome=text))
+        self._made[row.key] = known
         return known[1]
 
 

@@ -53,6 +53,7 @@ class OutcomeReader:
     def read(self, runs: frozenset[str]) -> dict[str, str]:
         """The outcomes of the tests of these runs, by the id of the agent. Runs that cannot be read are left out."""
         found: dict[str, str] = {}
+        self._known = {run: known for run, known in self._known.items() if run in runs}
         for folder in run_folders(self._environ):
             if folder.run in runs:
                 with contextlib.suppress(SelftestError, OSError, ValueError):
