@@ -15,6 +15,7 @@ from selftest_core.fleet.watch.fleet_cache import fleet_folder
 from selftest_core.modal import sightings
 from selftest_core.modal.account import account_of
 from selftest_core.run.conduct.launcher import NO_ROOM
+from standins import mngr_that
 from worlds import BIN
 
 if TYPE_CHECKING:
@@ -120,6 +121,17 @@ def test_a_sandbox_of_a_host_that_mngr_sees_is_neither_told_nor_ended(leaking: W
     let_pass(leaking, sightings.UNTAGGED_AGE)
     assert [one["names"] for one in swept(leaking)] == [[TAGGED, UNTAGGED]]
     assert living(plane) == {seen}
+
+
+def test_sweep_ends_nothing_where_mngr_answers_with_something_else(leaking: World, plane: ControlPlane) -> None:
+    swept(leaking)
+    let_pass(leaking, sightings.UNTAGGED_AGE)
+    mngr_that(leaking, "echo '{}'")
+
+    done = leaking.run([BIN / "selftest-tui", "sweep", "--json", "--yes"], check=False)
+
+    assert "were not checked: mngr list cannot be read" in done.stderr
+    assert living(plane) == {TAGGED, UNTAGGED}
 
 
 def test_sweep_ends_nothing_where_mngr_does_not_answer_or_another_workspace_does(

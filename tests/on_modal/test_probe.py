@@ -10,7 +10,7 @@ from grpclib.const import Status
 from on_modal.control_plane import APP, PAGE
 from selftest_core.errors import RefusedError, ToolError
 from selftest_core.modal.account import ModalAccount
-from selftest_core.modal.modal_probe import ask
+from selftest_core.modal.modal_probe import _read, ask
 from selftest_core.tools.mngr import MngrProgram
 from worlds import BIN
 
@@ -60,6 +60,13 @@ def test_a_fault_is_a_sentence(
     with pytest.raises(ToolError) as raised:
         ask(PROGRAM, environment(plane, tmp_path), ACCOUNT, look=True)
     assert raised.value.title == title
+
+
+def test_a_cost_that_is_no_number_costs_only_the_costs() -> None:
+    answer = _read({"workspace": "ann", "costs": {"host-1": "None"}})
+    assert (answer.workspace, answer.costs, answer.costs_problem) == (
+        "ann", None, "Modal's client told a cost that is no number",
+    )  # fmt: skip
 
 
 def test_nothing_is_ended_in_another_workspace_or_for_a_profile_that_is_not_there(

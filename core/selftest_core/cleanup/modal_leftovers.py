@@ -93,8 +93,10 @@ async def remove_modal(leftover: ModalLeftover, environ: Mapping[str, str]) -> t
     except (SelftestError, OSError) as error:
         return (" ".join(str(error).split("\n")),)
     ending, alive = {one.sandbox for one in ready}, {one.id for one in found.answer.sandboxes}
+    reasons = {one.sandbox: one.kept_reason() for one in found.hidden}
+    kept = [one for one in leftover.names if one in alive and one not in ending]
     return (
-        *(f"{one}: mngr sees it now: kept" for one in leftover.names if one in alive and one not in ending),
+        *(f"{one}: {reasons.get(one, 'mngr sees it now')}: kept" for one in kept),
         *(f"{one}: {text}" for one, text in problems.items()),
     )
 

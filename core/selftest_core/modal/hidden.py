@@ -20,7 +20,7 @@ from selftest_core.modal.modal_probe import ask
 from selftest_core.tools.mngr import Mngr, list_arguments, split_error
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from selftest_core.modal.account import ModalAccount
     from selftest_core.modal.modal_probe import ModalAnswer
@@ -82,22 +82,21 @@ async def _hosts_of_mngr(mngr: Mngr, provider: str) -> set[str]:
     if not (asked.ok and listed.ok):
         said = "\n".join(split_error(one.stderr)[0] for one in (asked, listed) if not one.ok)
         raise ToolFailedError(f"mngr does not see all hosts of {provider}", said[:500])
-    agents, others = _document(asked.stdout), _document(listed.stdout)
-    errors = [str(one.get("message", "")) for one in (*agents.get("errors", ()), *others.get("errors", ()))]
-    if errors:
-        raise ToolFailedError(f"mngr does not see all hosts of {provider}", errors[0][:500])
-    found = [one["host"] for one in agents["agents"]] + list(others["hosts"])
-    return {str(one["id"]) for one in found}
+    of_agents, errors = _read(asked.stdout, "agents", lambda agent: agent["host"]["id"])
+    others, more_errors = _read(listed.stdout, "hosts", lambda host: host["id"])
+    for message in (*errors, *more_errors):
+        raise ToolFailedError(f"mngr does not see all hosts of {provider}", message[:500])
+    return of_agents | others
 
 
-def _document(text: str) -> dict[str, Any]:
+def _read(text: str, name: str, host_of: Callable[[Any], Any]) -> tuple[set[str], list[str]]:
+    """Return the ids of the hosts in one of mngr's lists, and its errors. Raises ToolOutputError for any other text."""
     try:
         document = json.loads(text)
-        if isinstance(document.get("agents", []), list) and isinstance(document.get("hosts", []), list):
-            return dict(document)
-    except (ValueError, AttributeError, RecursionError):
-        pass
-    raise ToolOutputError("mngr list cannot be read", text[:200])
+        hosts = {str(host_of(one)) for one in document[name]}
+        return hosts, [str(one.get("message", "")) for one in document.get("errors", ())]
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise ToolOutputError("mngr list cannot be read", text[:200]) from None
 
 
 def says(hidden: tuple[Sighting, ...], now: float) -> str:

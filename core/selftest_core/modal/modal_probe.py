@@ -155,13 +155,18 @@ def _read(told: Mapping[str, Any]) -> ModalAnswer:
         one = told.get("spend") or {}
         problem = str(one.get("problem", ""))
         spend = Spend(str(one["since"]), Decimal(one["metered"]), Decimal(one["billed"]))
-    costs = told.get("costs")
+    costs, costs_problem = None, str(told.get("costs_problem", ""))
+    try:
+        if told.get("costs") is not None:
+            costs = {str(host): Decimal(usd) for host, usd in told["costs"].items()}
+    except InvalidOperation:
+        costs_problem = "Modal's client told a cost that is no number"
     return ModalAnswer(
         workspace=str(told.get("workspace", "")),
         version=str(told.get("modal", "")),
         sandboxes=tuple(_sandbox(one) for one in told.get("sandboxes") or ()),
-        costs=None if costs is None else {str(host): Decimal(usd) for host, usd in costs.items()},
-        costs_problem=str(told.get("costs_problem", "")),
+        costs=costs,
+        costs_problem=costs_problem,
         spend=spend,
         spend_problem=problem,
         exits={one: status for one, status in told.get("polled", {}).items() if not isinstance(status, str)},

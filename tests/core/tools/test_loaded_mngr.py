@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,8 @@ import pytest
 
 import loaded_mngr
 from selftest_core.errors import ToolError, ToolTimeoutError
-from selftest_core.tools.loaded.loaded_mngr import LoadedMngr
+from selftest_core.tools.loaded.loaded_mngr import LoadedMngr, make_folder, why_not
+from selftest_core.tools.loaded.server import LENGTH, NOT_TAKEN
 from selftest_core.tools.mngr import Mngr, MngrProgram, list_arguments
 from worlds import BIN, World, a_world, eventually
 
@@ -179,44 +181,133 @@ def test_an_agent_that_it_makes_is_the_one_that_was_asked_for_and_outlives_it(wo
     assert {agent["id"] for agent in world.listing()["agents"] if agent["name"] == "cheap"} == {wanted}
 
 
-def with_mark(mark: str) -> list[int]:
-    """The processes whose environment has a mark."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/environ"):
-        try:
-            is_marked = mark.encode() in path.read_bytes()
-        except OSError:
-            continue
-        if is_marked:
-            found.append(int(path.parent.name))
-    return found
+@pytest.mark.parametrize("settings", ["[plugins.claude_subagent_proxy]\nenabled = true\n", "no TOML"])
+def test_a_plugin_that_only_the_settings_enable_is_enabled(
+    world: World, loaded: LoadedMngr, tmp_path: Path, settings: str
+) -> None:
+    (tmp_path / "settings.toml").write_text(settings)
+    environ = {**world.environment, "MNGR_PROJECT_CONFIG_DIR": str(tmp_path)}
+    words = ("plugin", "list", "--format", "json")
+    plain, cheap = (
+        asyncio.run(Mngr(PROGRAM, environ, world.repository, one).call(words, timeout=100)) for one in (None, loaded)
+    )
+    assert (cheap.exit_status, cheap.stdout, cheap.stderr) == (plain.exit_status, plain.stdout, plain.stderr)
 
 
 def test_no_call_survives_its_deadline(world: World, loaded: LoadedMngr) -> None:
-    mark = f"MARK={os.getpid()}-{time.monotonic_ns()}"
-    environ = {**world.environment, "MARK": mark.partition("=")[2]}
-    mngr = Mngr(PROGRAM, environ, world.root, loaded)
+    mngr = Mngr(PROGRAM, world.environment, world.root, loaded)
     with pytest.raises(ToolTimeoutError, match="mngr"):
         asyncio.run(mngr.call(("list", "--format", "json"), timeout=0.05))
-    eventually(lambda: not with_mark(mark), "the end of the fork")
+    eventually(lambda: not children_of(server_of(loaded)), "the end of the fork")
     assert call(world, loaded, "--version").ok, "the next call is answered"
+
+
+def server_of(loaded: LoadedMngr) -> int:
+    """Its process. Its forks have its command line for a while."""
+    address = str(loaded.path().with_name("socket")).encode()
+    (server,) = [one for one in children_of(os.getpid()) if address in Path(f"/proc/{one}/cmdline").read_bytes()]
+    return server
+
+
+def children_of(parent: int) -> list[int]:
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            name, _, fields = path.read_text().rpartition(")")
+            if int(fields.split()[1]) == parent:
+                found.append(int(name.split()[0]))
+    return found
+
+
+@contextlib.contextmanager
+def hanging(world: World, loaded: LoadedMngr, folder: Path) -> Iterator[tuple[subprocess.Popen[str], int]]:
+    """A call that waits for git, and the process of its fork."""
+    begun = folder / "begun"
+    git = folder / "git"
+    git.write_text(f"#!/bin/sh\n: > {begun}\nwhile [ -e {begun} ]; do sleep 0.1; done\n")
+    git.chmod(0o755)
+    environ = {**world.environment, "PATH": f"{folder}{os.pathsep}{world.environment['PATH']}"}
+    words = [str(loaded.path()), "list", "--format", "json"]
+    with subprocess.Popen(
+        words, env=environ, cwd="/", text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+    ) as launcher:
+        try:
+            eventually(begun.exists, "a call of git")
+            (fork,) = children_of(server_of(loaded))
+            yield launcher, fork
+        finally:
+            begun.unlink()
+            launcher.kill()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_a_call_ends_with_its_caller(world: World, loaded: LoadedMngr, tmp_path: Path, number: int) -> None:
+    with hanging(world, loaded, tmp_path) as (launcher, fork):
+        launcher.send_signal(number)
+        eventually(lambda: fork not in children_of(server_of(loaded)), "the end of the fork")
+        assert launcher.wait(60) == -number
+
+
+def test_a_caller_ends_as_its_call_was_killed(world: World, loaded: LoadedMngr, tmp_path: Path) -> None:
+    with hanging(world, loaded, tmp_path) as (launcher, fork):
+        os.kill(fork, signal.SIGKILL)
+        assert launcher.wait(60) == -signal.SIGKILL
+
+
+def test_calls_end_when_the_server_is_killed(world: World, tmp_path: Path) -> None:
+    loaded = LoadedMngr(PROGRAM, world.environment)
+    is_ready(loaded)
+    with hanging(world, loaded, tmp_path) as (launcher, fork):
+        os.kill(server_of(loaded), signal.SIGKILL)
+        assert launcher.wait(60) == 1
+        eventually(lambda: not Path(f"/proc/{fork}").exists(), "the end of the fork")
+    loaded.close()
+
+
+def test_a_request_that_is_cut_off_is_not_taken(loaded: LoadedMngr) -> None:
+    with socket.socket(socket.AF_UNIX) as caller:
+        caller.connect(str(loaded.path().with_name("socket")))
+        socket.send_fds(caller, [(100).to_bytes(LENGTH, "big")], [0, 1, 2])
+        caller.shutdown(socket.SHUT_WR)
+        assert int.from_bytes(caller.recv(LENGTH), "big") == NOT_TAKEN
+
+
+def test_a_call_that_is_not_taken_becomes_the_program() -> None:
+    folder = make_folder(Path("/bin/echo"))
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(folder / "socket"))
+        server.listen()
+        words = [str(folder / "mngr"), "asked"]
+        with subprocess.Popen(words, text=True, stdout=subprocess.PIPE) as launcher:
+            caller, _ = server.accept()
+            for file in socket.recv_fds(caller, 1 << 20, 3)[1]:
+                os.close(file)
+            caller.send(NOT_TAKEN.to_bytes(LENGTH, "big"))
+            assert launcher.communicate()[0] == "asked\n"
+            caller.close()
+    shutil.rmtree(folder)
 
 
 def test_it_stands_back_when_it_dies_and_a_call_that_is_on_its_way_becomes_the_program(world: World) -> None:
     loaded = LoadedMngr(PROGRAM, world.environment)
     is_ready(loaded)
     cheap = loaded.path()
-    (server,) = [
-        int(path.parent.name)
-        for path in Path("/proc").glob("[0-9]*/cmdline")
-        if str(cheap.with_name("socket")).encode() in path.read_bytes()
-    ]
-    os.kill(server, signal.SIGKILL)
-    done = subprocess.run([cheap, "--version"], env=world.environment, capture_output=True, text=True, check=True)
-    assert done.stdout == call(world, None, "--version").stdout
+    os.kill(server_of(loaded), signal.SIGKILL)
     eventually(lambda: loaded.path() == PROGRAM.path, "the program")
     assert "it ended" in loaded.state
+    done = subprocess.run([cheap, "--version"], env=world.environment, capture_output=True, text=True, check=True)
+    assert done.stdout == call(world, None, "--version").stdout
+    loaded.close()
     assert not cheap.parent.exists()
+
+
+def test_it_stands_back_where_its_folder_is_gone(world: World) -> None:
+    loaded = LoadedMngr(PROGRAM, world.environment)
+    is_ready(loaded)
+    shutil.rmtree(loaded.path().parent)
+    assert loaded.path() == PROGRAM.path
+    assert "is gone, or no programs can be run there" in loaded.state
+    loaded.close()
 
 
 def test_it_ends_with_its_owner_even_by_kill_9(world: World) -> None:
@@ -267,6 +358,36 @@ def test_a_new_installation_is_called_at_once(world: World, tmp_path: Path) -> N
     program.write_text(f"{program.read_text()}\n# another one\n")
     assert loaded.path() == program
     assert "installed anew" in loaded.state
+
+
+def test_a_plugin_that_is_installed_beside_it_is_used_at_once(tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "python").symlink_to(sys.executable)
+    program = tmp_path / "bin" / "mngr"
+    program.write_text(f"#!{tmp_path}/bin/python\nfrom imbue.mngr.main import cli\n")
+    packages = tmp_path / "lib" / "python3.12" / "site-packages"
+    (packages / "imbue_mngr-0.3.0.dist-info").mkdir(parents=True)
+    loaded = LoadedMngr(MngrProgram(program, "PATH"), {})
+    loaded.path()
+    assert loaded.state == "not loaded yet"
+    (packages / "imbue_mngr_modal-0.3.0.dist-info").mkdir()
+    assert loaded.path() == program
+    assert "a package beside it, was installed anew" in loaded.state
+
+
+@pytest.mark.parametrize(
+    ("environ", "says"),
+    [
+        ({}, ""),
+        ({"LANG": "de_DE.UTF-8@euro", "PYTHONPATH": "", "PYTHONSTARTUP": "/x", "PYTHONUNBUFFERED": "1"}, ""),
+        ({"PYTHONPATH": "/a:/b"}, ""),
+        ({"PYTHONPATH": "/a:"}, "PYTHONPATH has relative folders"),
+        ({"PYTHONWARNINGS": "error"}, "PYTHONWARNINGS is set"),
+        ({"LC_ALL": "de_DE", "LANG": "C.UTF-8"}, "the locale is de_DE, not UTF-8"),
+    ],
+)
+def test_what_only_a_starting_python_reads_is_left_to_the_program(environ: dict[str, str], says: str) -> None:
+    assert why_not(PROGRAM, environ) == says
 
 
 def test_a_program_that_is_gone_is_an_error_as_ever(world: World, tmp_path: Path) -> None:

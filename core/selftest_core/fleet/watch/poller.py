@@ -97,7 +97,8 @@ class Sources:
             if self._mngr is None:
                 # Searched again until it is found, and after a failure: it may have been installed since.
                 program = find_mngr(self._environ)
-                if self._settings.load_mngr_once and self._loaded is None:
+                if self._settings.load_mngr_once and (self._loaded is None or self._loaded.program != program):
+                    self.close()
                     self._loaded = LoadedMngr(program, self._environ)
                 mngr = Mngr(program, self._environ, self._settings.cwd, self._loaded)
                 await mngr.check()

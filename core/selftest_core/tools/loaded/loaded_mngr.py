@@ -6,8 +6,9 @@
 
 mngr's own interpreter loads it, in the background, from the second call on: a single call would gain nothing. The
 program is called while it loads, and for good wherever something is odd: another version than those it was tried with,
-a program that is not mngr's own script, an error or a thread of its own while it loads, or its end. `state` says so.
-It ends with our process, after the calls that still run.
+a program that is not mngr's own script, variables that only a starting Python reads, an error or a thread of its own
+while it loads, its end, or a package that is installed beside it. `state` says so. It ends with our process, after the
+calls that still run.
 """
 
 from __future__ import annotations
@@ -38,13 +39,15 @@ _LONGEST_PATH = 70
 """Characters: the path of a socket has 107 bytes at most, the first line of a script 127."""
 _CALLS_BEFORE = 1
 """Calls that go to the program before mngr is loaded."""
+_READ_AT_START = ("PYTHONHOME", "PYTHONUTF8", "PYTHONIOENCODING", "PYTHONWARNINGS", "PYTHONDEVMODE", "PYTHONOPTIMIZE")
+"""Variables that change what a Python does, and that it reads only when it starts. PYTHONPATH is passed on."""
 
 
 class LoadedMngr:
     """One loaded mngr for one program and environment. Not thread-safe."""
 
     def __init__(self, program: MngrProgram, environ: Mapping[str, str]) -> None:
-        self._program = program
+        self.program = program
         self._environ = dict(environ)
         self._calls = 0
         self._server: Running | None = None
@@ -57,11 +60,11 @@ class LoadedMngr:
 
     def path(self) -> Path:
         """Return the program to run for one call of mngr."""
-        plain = self._program.path
+        plain = self.program.path
         if self._is_odd:
             return plain
-        if _stamp(self._program.path) != self._stamp:
-            self._give_up("mngr was installed anew")
+        if _stamp(plain) != self._stamp:
+            self._give_up("mngr, or a package beside it, was installed anew")
             return plain
         if self._server is None:
             self._calls += 1
@@ -72,11 +75,15 @@ class LoadedMngr:
             told = [line for line in self._words().splitlines() if line.startswith("odd: ")]
             self._give_up(told[0] if told else "it ended")
             return plain
-        if self.state != "loaded" and "ready" in self._words():
+        if self.state != "loaded" and "ready" in self._words().splitlines():
             self.state = "loaded"
         if self.state != "loaded" or self._folder is None:
             return plain
-        return self._folder / "mngr"
+        launcher = self._folder / "mngr"
+        if not os.access(launcher, os.X_OK):
+            self._give_up(f"{self._folder} is gone, or no programs can be run there")
+            return plain
+        return launcher
 
     def cpu_seconds(self) -> float:
         """CPU seconds of the calls that ended so far, and of the server."""
@@ -95,21 +102,23 @@ class LoadedMngr:
                 if stream is not None:
                     with contextlib.suppress(OSError):
                         stream.close()
-        self._remove_folder()
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder = None
 
     def _load(self) -> None:
-        reason = why_not(self._program, self._environ)
+        reason = why_not(self.program, self._environ)
         if reason:
             self._give_up(reason)
             return
         try:
-            self._folder = make_folder(self._program.path)
+            self._folder = make_folder(self.program.path)
             nowhere = f"{os.devnull}-not-there"
             # What mngr would read while it loads is not there: it reads its settings with each call.
             environ = {"PATH": self._environ.get("PATH", os.defpath), "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8"}
             environ |= {"HOME": nowhere, "MNGR_HOST_DIR": f"{nowhere}/m"}
             environ |= {name: self._environ[name] for name in ("PYTHONPATH",) if name in self._environ}
-            argv = (interpreter_of(self._program.path), SERVER, self._folder / "socket")
+            argv = (interpreter_of(self.program.path), SERVER, self._folder / "socket")
             self._server = spawn(argv, cwd=Path("/"), env=environ, dialogue=True)
             if self._server.stdout is not None:
                 os.set_blocking(self._server.stdout.fileno(), False)
@@ -126,14 +135,9 @@ class LoadedMngr:
         return self._said.strip()
 
     def _give_up(self, reason: str) -> None:
-        self.close()
+        # Until `close` a server stays, and the folder: calls that are just being made need both.
         self._is_odd = True
         self.state = f"the program is called each time: {reason.removeprefix('odd: ')}"
-
-    def _remove_folder(self) -> None:
-        if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
-            self._folder = None
 
 
 def why_not(program: MngrProgram, environ: Mapping[str, str]) -> str:
@@ -147,8 +151,14 @@ def why_not(program: MngrProgram, environ: Mapping[str, str]) -> str:
         return f"it was not tried with mngr {version or 'of an unknown version'}"
     if " " in sys.executable or len(sys.executable) > _LONGEST_PATH:
         return "the path of our own Python is too long or has a blank"
-    if environ.get("PYTHONHOME") or environ.get("PYTHONSTARTUP"):
-        return "PYTHONHOME or PYTHONSTARTUP is set"
+    for name in _READ_AT_START:
+        if environ.get(name):
+            return f"{name} is set"
+    if not all(map(os.path.isabs, (environ.get("PYTHONPATH") or os.sep).split(os.pathsep))):
+        return "PYTHONPATH has relative folders"
+    locale = environ.get("LC_ALL") or environ.get("LC_CTYPE") or environ.get("LANG") or "C"
+    if locale not in ("C", "POSIX") and not locale.lower().partition("@")[0].replace("-", "").endswith("utf8"):
+        return f"the locale is {locale}, not UTF-8"
     return ""
 
 
@@ -159,14 +169,17 @@ def make_folder(program: Path) -> Path:
     (folder / "program").symlink_to(program.absolute())
     launcher = folder / "mngr"
     text = SERVER.with_name("launcher.py").read_text(encoding="utf-8")
-    launcher.write_text(f"#!{sys.executable} -IS\n{text}", encoding="utf-8")
+    launcher.write_text(f"#!{sys.executable} -ISXutf8\n{text}", encoding="utf-8")
     launcher.chmod(0o700)
     return folder
 
 
-def _stamp(program: Path) -> tuple[int, int] | None:
+def _stamp(program: Path) -> object:
+    """Return what differs once mngr, a plugin or any package beside it is installed, updated or removed."""
     try:
         status = program.stat()
     except OSError:
         return None
-    return status.st_mtime_ns, status.st_size
+    interpreter = interpreter_of(program)
+    beside = Path(interpreter).parent.parent.glob("lib/python3.*/site-packages/*.dist-info") if interpreter else ()
+    return status.st_mtime_ns, status.st_size, frozenset(path.name for path in beside)

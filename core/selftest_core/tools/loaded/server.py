@@ -3,12 +3,17 @@
 Only the standard library is used, since nothing of ours is installed there. A fork becomes what a started mngr is, with
 a session of its own, and the arguments, environment, folder and files that its caller names. It prints `ready` once it
 listens, or `odd: REASON` and ends. It ends when its input ends and the last call has ended. The fork of a caller that
-goes away is killed, with all that is in its session. In a `mngr list` the agents share their probes: `shared_probe.py`.
+goes away is killed, with all that is in its session, and so is each fork when the server is killed. In a `mngr list`
+the agents share their probes: `shared_probe.py`.
+
+mngr chooses its plugins while it loads, by settings of the user and of the folder. It is loaded without any settings: a
+fork for which they enable a plugin that is disabled without them becomes the program.
 """
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import gc
 import importlib
 import json
@@ -29,6 +34,9 @@ if TYPE_CHECKING:
 
 LENGTH = 4
 """Bytes of a number: the length of a request, and the status that answers it."""
+NOT_TAKEN = 1 << 30
+"""The status that tells a caller to start the program itself."""
+_PR_SET_PDEATHSIG = 1
 
 
 def serve(address: str) -> None:
@@ -46,6 +54,7 @@ def serve(address: str) -> None:
     for file, name in ((listening, "call"), (wake, "end of a child"), (sys.stdin, "end of the owner")):
         ready.register(file, selectors.EVENT_READ, name)
     callers: dict[int, socket.socket] = {}
+    server = os.getpid()
     is_ending = False
     while not is_ending or callers:
         for key, _ in ready.select():
@@ -60,8 +69,9 @@ def serve(address: str) -> None:
                 case "call":
                     caller, _ = listening.accept()
                     asked, files = _request(caller)
-                    pid = 0 if asked is None else os.fork()
+                    pid = None if asked is None else _fork()
                     if asked is not None and pid == 0:
+                        _end_with(server)
                         signal.set_wakeup_fd(-1)
                         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
                         for file in (wake, waken, listening, caller, *callers.values()):
@@ -71,7 +81,9 @@ def serve(address: str) -> None:
                         return
                     for number in files:
                         os.close(number)
-                    if asked is None:
+                    if pid is None:
+                        with contextlib.suppress(OSError):
+                            caller.send(NOT_TAKEN.to_bytes(LENGTH, "big"))
                         caller.close()
                     else:
                         callers[pid] = caller
@@ -118,6 +130,21 @@ def _request(caller: socket.socket) -> tuple[Mapping[str, Any] | None, list[int]
     return asked, files
 
 
+def _fork() -> int | None:
+    """Fork this process; None where there is no room for another one."""
+    try:
+        return os.fork()
+    except OSError:
+        return None
+
+
+def _end_with(server: int) -> None:
+    """Let this process be killed when the server is: nobody would end it at its deadline then."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != server:
+        os._exit(1)
+
+
 def _kill(pid: int, number: int) -> None:
     """Send a signal to a call and all that it started in its session."""
     with contextlib.suppress(ProcessLookupError):
@@ -162,12 +189,24 @@ def load() -> Any:
     return cli
 
 
+def disabled_plugins() -> frozenset[str]:
+    """Return the plugins that are disabled with the settings of now, as mngr reads them while it loads."""
+    if os.environ.get("MNGR_LOAD_ALL_PLUGINS"):
+        return frozenset()
+    try:
+        return frozenset(importlib.import_module("imbue.mngr.config.pre_readers").read_disabled_plugins())
+    except Exception:  # such as a file that is no TOML: the program says what is wrong
+        return frozenset()
+
+
 if __name__ == "__main__":
+    disabled = disabled_plugins()
     command = load()
-    shared_probe = importlib.import_module(
-        "shared_probe"
-    )  # beside this file; mngr's interpreter knows no package of ours
+    # Beside this file; mngr's interpreter knows no package of ours.
+    shared_probe = importlib.import_module("shared_probe")
     serve(sys.argv[1])
+    if not disabled <= disabled_plugins():
+        os.execv(sys.argv[0], sys.argv)
     if sys.argv[1:2] == ["list"]:
         with contextlib.suppress(Exception):  # then each agent is probed by itself
             shared_probe.share_probes(importlib.import_module("imbue.mngr.hosts.host").Host)

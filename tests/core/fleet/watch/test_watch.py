@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import json
 import os
@@ -16,10 +17,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from selftest_core.agents import Agent, State
+from selftest_core.fleet.observations import Listed, ListFailed
 from selftest_core.fleet.view import FleetView
 from selftest_core.fleet.watch.file_watch import FileWatch
 from selftest_core.fleet.watch.fleet_watch import FleetWatch, observe_once
-from selftest_core.fleet.watch.poll_schedule import Pace, WatchSettings
+from selftest_core.fleet.watch.poll_schedule import ALL, Pace, WatchSettings
+from selftest_core.fleet.watch.poller import Sources
 from selftest_core.usage.tokens import Usage
 from standins import EMPTY, calls, mngr_that
 from worlds import PATIENCE, eventually
@@ -212,6 +215,22 @@ def test_an_mngr_that_breaks_is_said_and_asked_again(world: World, listing: str,
         asked = len(calls(world))
         watched.watch.refresh()
         eventually(lambda: len(calls(world)) > asked, "another question")
+
+
+def test_an_mngr_that_was_installed_elsewhere_is_found(world: World) -> None:
+    first = mngr_that(world, f"echo '{EMPTY}'")
+    (world.root / "other").mkdir()
+    shutil.copy(first, world.root / "other")
+    world.extra["PATH"] = f"{first.parent}:{world.root}/other:{world.environment['PATH']}"
+    sources = Sources(WatchSettings(world.root, QUICK, load_mngr_once=True), world.environment)
+
+    def ask() -> type:
+        return type(asyncio.run(sources.ask(ALL, PATIENCE)))
+
+    assert ask() is Listed
+    first.unlink()
+    assert [ask(), ask(), ask()] == [ListFailed, Listed, Listed]
+    sources.close()
 
 
 def test_a_broken_version_is_refused(world: World) -> None:
