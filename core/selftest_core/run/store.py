@@ -93,7 +93,7 @@ class RunFolder:
         """Read the plan. Raises UsageError if there is none, UnreadablePlanError if it is invalid."""
         try:
             document = json.loads((self.path / "plan.json").read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise UsageError(
                 f"The run {self.run} cannot be read", str(error), "`selftest-tui runs` lists them."
             ) from error
@@ -165,7 +165,7 @@ class RunFolder:
                 found.append((path, _request(said)))
             except OSError:
                 continue  # keep the request: reading may fail for too many open files
-            except (ValueError, KeyError, TypeError):
+            except (ValueError, KeyError, TypeError, RecursionError):
                 with contextlib.suppress(OSError):
                     path.unlink()
         return tuple(found)
@@ -229,7 +229,7 @@ def run_folders(environ: Mapping[str, str], repository: Path | None = None) -> t
     """List the runs of `repository`, newest first, then the existing ones of other repositories."""
     found = {} if repository is None else {path.parent.resolve(): True for path in plan_files(repository)}
     for pointer in sorted(runs_registry(environ).glob("*.json"), reverse=True):
-        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
             said: Any = json.loads(pointer.read_text(encoding="utf-8"))
             path = Path(said["path"])
             if (path / "plan.json").is_file():

@@ -59,6 +59,6 @@ def keep_found(run: Run, environ: Mapping[str, str]) -> None:
 def _read(environ: Mapping[str, str]) -> dict[str, Any]:
     try:
         known = json.loads((state_folder(environ) / _FILE).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return known if isinstance(known, dict) else {}

@@ -85,7 +85,7 @@ def read_verification(home: Path) -> KeptVerification | None:
             return None
         said = json.loads(path.read_text(encoding="utf-8"))
         return _kept(said)
-    except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError):
+    except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError):
         return None
 
 
