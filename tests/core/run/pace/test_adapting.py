@@ -213,7 +213,15 @@ def test_what_is_kept_may_be_damaged_or_impossible_to_write(tmp_path: Path) -> N
 
     place = tmp_path / "state" / "selftest-tui" / "at-once.json"
     place.parent.mkdir(parents=True)
-    for text in ("{", "[]", "[" * 100_000, '{"local": 3}', '{"local": {"command": true}}', '{"local": {"command": -1}}', "\xff"):
+    for text in (
+        "{",
+        "[]",
+        "[" * 100_000,
+        '{"local": 3}',
+        '{"local": {"command": true}}',
+        '{"local": {"command": -1}}',
+        "\xff",
+    ):
         place.write_text(text, encoding="latin-1")
         assert kept_sweet_spot("local", "command", environ) == 0
         keep_found(a_run(4, 3), environ)
