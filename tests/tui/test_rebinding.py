@@ -12,6 +12,7 @@ from selftest_core.config import Config, load_config
 from selftest_core.errors import ConfigError
 from selftest_tui.app.key_tables import TABLES
 from selftest_tui.app.rebinding import chosen_keys, key_named, shown
+from selftest_tui.fleet.arrangement import SortBy
 from selftest_tui.fleet.keys import FLEET
 from selftest_tui.shared.dialogs.dialogs import Question
 from selftest_tui.shared.dialogs.help import Page
@@ -29,7 +30,9 @@ def settings(folder: Path, text: str) -> Config:
 
 
 async def test_a_chosen_key_is_pressed_and_shown_in_place_of_the_old_one(tmp_path: Path) -> None:
-    config = settings(tmp_path, '[keys]\nhelp = "f1"\nrefresh = ["^l", "f5"]\n[keys.fleet]\nstop = "X"\nfilter = ""\n')
+    config = settings(
+        tmp_path, '[keys]\nhelp = "f1"\nrefresh = ["^l", "f5"]\n[keys.fleet]\nstop = "X"\nfilter = ""\nsort = "f9"\n'
+    )
     async with driven(scenes.few().view, config=config, size=(200, 50)) as one:
         assert "X stop" in one.key_line
         assert "F1 help" in one.key_line
@@ -54,6 +57,9 @@ async def test_a_chosen_key_is_pressed_and_shown_in_place_of_the_old_one(tmp_pat
         assert terms[FLEET.row("refresh").help] == "^l F5"
         assert terms[FLEET.row("filter").help] == "^p", "without a key of its own it is in the palette"
         assert terms[FLEET.row("help").help] == "F1"
+
+        await one.press("escape", "f9", "f9", "enter")
+        assert one.table.arrangement.sort is SortBy.NAME, "again: the next of the list"
 
 
 async def test_two_keys_can_be_swapped(tmp_path: Path) -> None:

@@ -5,11 +5,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from selftest_core.verify.verification import ItemVerdict, Mark, Verified
+from selftest_tui.review.columns import COLUMNS
 from selftest_tui.review.lines import ReviewGroup, subject_of
 from selftest_tui.search.screen import SearchScreen
 from selftest_tui.shared.dialogs.choose import Choose
+from selftest_tui.shared.widgets.columns import Sort
 from tui.key_checks import KeyChecks
 
 if TYPE_CHECKING:
@@ -118,6 +122,29 @@ async def _(one: Reviewing, key: str) -> None:
     assert subjects() == [sorted(group, key=str.casefold, reverse=True) for group in before]
     await one.press(key, "k", "enter")
     assert subjects() == before
+
+    for column in COLUMNS.columns:
+        one.screen.sort_by(Sort(column.name))
+        assert list(map(sorted, subjects())) == list(map(sorted, before)), "each change stays in its group"
+    await one.fleet.pilot.click("LineTable", offset=(one.lines[0].index("agents"), 0))
+    await one.until(lambda: one.table.columns.sort == Sort("agents"), "a click on the title sorts")
+    alone = [row for row in one.table.shown.lines if not isinstance(row, ReviewGroup) and row.number]
+    agents = [len(row.agents) for row in alone]
+    assert agents == sorted(agents, reverse=True), "the most first"
+    assert agents[0] > agents[-1]
+    one.screen.sort_by(None)
+    assert subjects() == before
+
+    row = replace(alone[-1], tests=0, passing=0)
+    culprit = ItemVerdict(row.oid, Verified.FAILED, claimed=True, marks=(Mark.CULPRIT,))
+    passed = ItemVerdict(row.oid, Verified.PASSED, claimed=True)
+    rows = {
+        "passed": replace(row, verdict=passed, is_settled=True), "silent": row,
+        "claims red": replace(row, tests=2, passing=1), "culprit": replace(row, verdict=culprit, is_settled=True),
+    }  # fmt: skip
+    by_tests = [name for name, _ in COLUMNS.in_order(rows.items(), Sort("tests"), 0.0)]
+    assert by_tests == ["culprit", "claims red", "silent", "passed"]
+    assert COLUMNS.in_order(rows.items(), Sort("marks"), 0.0)[0][0] == "culprit"
 
 
 @does("only_needing")
