@@ -89,3 +89,18 @@ async def test_keys_that_come_before_the_next_frame_each_scroll() -> None:
         page.action_scroll(-1)
         await one.press("n")
         assert text.scroll_offset.y == text.max_scroll_y - 1
+
+
+async def test_messages_do_not_cover_the_page_of_problems_which_has_them() -> None:
+    async with driven(scenes.few().view) as one:
+        one.app._disable_notifications = False  # a driven app shows none by default
+        one.screen.say("All 40 of them.", "Stopped")
+        await one.until(lambda: len(one.app._notifications) == 1, "the message")
+        await one.press("e")
+        page = one.app.screen
+        assert isinstance(page, Page)
+        assert ("Stopped", "All 40 of them.") in page.sections[-1].lines
+        assert not one.app._notifications, "the page alone"
+        await one.press("escape")
+        one.screen.say("All 40 of them.", "Stopped")
+        await one.until(lambda: len(one.app._notifications) == 1, "the same message again")

@@ -375,4 +375,5 @@ class ReplayScreen(KeyedScreen):
         if len(found) > 200 or more:
             detail += f"\n… and {len(found[200:]) + more} more"
         shown = [Problem("recording", "Not all of the recording could be read", detail, "")] if found else []
+        self.clear_toasts()
         self.app.push_screen(problems_page(shown, self.said))

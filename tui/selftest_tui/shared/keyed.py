@@ -126,6 +126,11 @@ class KeyedScreen(Screen[None]):
         self._shown_until[toast] = now + toast.seconds
         self.notify(toast.text, title=toast.title, severity=toast.severity, timeout=toast.seconds, markup=False)
 
+    def clear_toasts(self) -> None:
+        """Remove all toasts: they would cover the page of problems, which has their texts."""
+        self._shown_until.clear()
+        self.app.clear_notifications()
+
     # keys
 
     def action_press(self, action: str) -> None:

@@ -419,6 +419,7 @@ class SplitScreen(KeyedScreen):
         """Show the problems and the last messages."""
         from selftest_tui.shared.dialogs.help import problems_page  # not needed for the first frame
 
+        self.clear_toasts()
         self.app.push_screen(problems_page(self.problems, self.said))
 
     def on_banner_clicked(self) -> None:
