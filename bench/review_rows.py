@@ -69,6 +69,6 @@ def _start(files: int) -> dict[str, Result]:
         f"review_start_{files}": result(
             median(took), "ms", _OPEN_BUDGET, against=f"CPU of the program until then: {median(spent):.2f} s",
             note=f"300 commits, {files:,} files; from the start of the program to rows on the screen, real pty, "
-            f"median of {_OPENINGS}, worst {max(took):.0f} ms; mngr lists meanwhile",
+            f"median of {_OPENINGS}, worst {max(took):.0f} ms; the fleet below it is listed afterwards",
         )
     }  # fmt: skip

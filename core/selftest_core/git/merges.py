@@ -105,7 +105,7 @@ class Merger:
         """Merge three blobs, keeping the lines of both sides in a conflict; None for content that is not text."""
         key = (base, ours, theirs)
         if key not in self._unions:
-            texts = [self._store.read(oid)[1] for oid in key]
+            texts = [body for _, body in self._store.read_each(key)]
             is_text = not any(b"\0" in text[:8000] for text in texts)
             self._unions[key] = self.merge_texts(texts[0], texts[1], texts[2], "--union") if is_text else None
         return self._unions[key]

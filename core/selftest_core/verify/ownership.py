@@ -11,7 +11,6 @@ from dataclasses import field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from selftest_core.collect.affected import AffectedFiles
 from selftest_core.frozen import dataclass
 from selftest_core.review.changes.kinds import Kind, kind_of_path
 
@@ -53,6 +52,8 @@ class _Edits:
 
 def files_with_tests(changes: Iterable[Change], evidence: Mapping[str, Evidence], root: Path) -> dict[str, None]:
     """List the test files in the tree at `root` that hold tests of these changes, in a stable order."""
+    from selftest_core.collect.affected import AffectedFiles  # with much behind it that a review's screen waits for
+
     changes = list(changes)
     claimed = [test.partition("::")[0] for one in evidence.values() for test, _ in one.tests]
     edited = [change.path for one in changes for change in one.paths if change.after and is_test_file(change.path)]
@@ -76,6 +77,8 @@ def find_owned(
     `others`: by oid, agents that said the same in other words. Their tests must pass too; their claims are about their
     own words.
     """
+    from selftest_core.collect.affected import AffectedFiles
+
     by_file: dict[str, list[str]] = {}
     for test in collected:
         by_file.setdefault(test.partition("::")[0], []).append(test)

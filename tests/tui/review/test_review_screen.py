@@ -15,10 +15,13 @@ from selftest_core.review.candidate_branch import Decision, Status
 from selftest_core.review.changes.inputs import Request
 from selftest_core.review.conflict_files import choose
 from selftest_core.review.resolutions import Resolution
+from selftest_tui.app.app import FleetApp
+from selftest_tui.review.screen import ReviewScreen
 from selftest_tui.shared.dialogs.help import Page
 from selftest_tui.shared.dialogs.options import Options
+from simulated.watch import StillWatch
 from tui.driving import PATIENCE, compare, driven
-from tui.quiet import press, quiet
+from tui.quiet import press, quiet, until
 from tui.review.keys_of_review import asked
 from tui.review.review_driving import ALL, environ_of, reviewing
 from tui.review.review_scenes import QUERY, shop, shop_once
@@ -176,6 +179,17 @@ async def test_what_cannot_be_opened_is_said_where_one_was(shop: Repository) -> 
             await fleet.until(lambda: len(fleet.screen.said) > 0, "why not")
             assert fleet.app.screen is fleet.screen
             fleet.screen.said.clear()
+
+
+async def test_the_fleet_below_the_review_of_the_command_line_comes_behind_it(shop: Repository) -> None:
+    view = scenes.few().view
+    app = FleetApp(
+        lambda publish: StillWatch(view, publish), environ_of(shop), folder=shop.folder, place="shop", review=ALL
+    )
+    async with app.run_test(size=(100, 24)):
+        await until(app, lambda: isinstance(app.screen, ReviewScreen) and app.screen.state is not None, lambda: "rows")
+        assert app.screen.css_path[0] in app.css_path, "another style sheet would make Textual parse all again"
+        await until(app, lambda: app.fleet.has_view, lambda: "the agents")
 
 
 async def test_leaving_and_coming_back_finds_everything(shop: Repository) -> None:

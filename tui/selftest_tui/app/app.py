@@ -44,6 +44,10 @@ if TYPE_CHECKING:
     from selftest_tui.shared.split import SplitScreen
 
 
+SECONDS_BEHIND = 0.8
+"""Until the fleet below a review looks for agents: mngr takes a core for seconds, and the review is waited for."""
+
+
 class FleetApp(KeyedApp):
     """Shows the fleet that the watch of `make_watch` publishes. Agents continue when it ends."""
 
@@ -68,6 +72,9 @@ class FleetApp(KeyedApp):
         config: Config | None = None,
     ) -> None:
         super().__init__(environ, theme, config)
+        opened = "review" if review is not None else "run" if run is not None else ""
+        if opened:  # a style sheet that comes later would make Textual parse all of them a second time
+            self.css_path.append(Path(__file__).resolve().parents[1] / opened / "screen.tcss")
         self._config = config
         self.review_error: SelftestError | None = None
         self.way_back = ""
@@ -82,7 +89,7 @@ class FleetApp(KeyedApp):
         notices = Notices(notify, notify_command, environ, folder, self.write_to_terminal, self._say_from_thread)
         self.fleet = FleetScreen(
             make_watch, environ, folder=folder, clock=clock, place=place, notices=notices,
-            outcomes_of=_outcomes_of(environ),
+            outcomes_of=_outcomes_of(environ), seconds_behind=SECONDS_BEHIND if review is not None else 0.0,
         )  # fmt: skip
         self._wanted_theme = theme
         self._was_warned = False
@@ -145,13 +152,16 @@ class FleetApp(KeyedApp):
 
     def open_review(self, request: Request, commit: str = "") -> None:
         """Open a review's screen, on a commit. It is kept, so that it comes back as it was left."""
-        from selftest_tui.review.screen import ReviewScreen  # not needed for the fleet
-
         screen = self._reviews.get(request)
         if screen is None:
-            screen = self._reviews[request] = ReviewScreen(
-                request, self.fleet, clock=self.fleet.clock, config=self._config
-            )
+            from selftest_tui.review.feed import ReviewFeed
+
+            feed = ReviewFeed(request, self.fleet.folder, self.fleet.environ, self._config)
+            feed.begin_to_open()  # git reads the branches while the screen is loaded
+
+            from selftest_tui.review.screen import ReviewScreen  # not needed for the fleet
+
+            screen = self._reviews[request] = ReviewScreen(feed, self.fleet, clock=self.fleet.clock)
             self.install_screen(screen, f"review {len(self._reviews)}")
         self._bring_up(screen)
         if commit:

@@ -61,6 +61,8 @@ def _load_acts() -> None:
 class FleetScreen(FleetActions):
     """The main screen. `clock` gives seconds since the epoch; `place` None asks git where we are.
 
+    `seconds_behind`: until it looks for agents, where another screen is opened over it at once.
+
     Its style sheet, `fleet.tcss`, is the app's, which is parsed once.
     """
 
@@ -78,6 +80,7 @@ class FleetScreen(FleetActions):
         place: str | None = None,
         notices: Notices | None = None,
         outcomes_of: OutcomesOf | None = None,
+        seconds_behind: float = 0.0,
     ) -> None:
         super().__init__()
         self.environ = environ
@@ -87,6 +90,7 @@ class FleetScreen(FleetActions):
         self.folder = folder
         self._place = place
         self._notices = notices
+        self._seconds_behind = seconds_behind
         self._feed = Feed(make_watch, self.post_message)
         self._outcomes = Outcomes()
         self._outcomes_of = outcomes_of
@@ -116,7 +120,10 @@ class FleetScreen(FleetActions):
         self.show_frame()
         if self._place is not None:
             self._bar.show_place(self._place)
-        self.call_after_refresh(self._begin)
+        if self._seconds_behind:
+            self.set_timer(self._seconds_behind, self._begin)
+        else:
+            self.call_after_refresh(self._begin)
 
     def _find_parts(self) -> None:
         self.table = self.query_one(AgentTable)

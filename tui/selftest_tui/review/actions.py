@@ -14,14 +14,10 @@ from typing import TYPE_CHECKING
 
 from textual.app import SuspendNotSupported
 
-from selftest_core.actions.agent_actions import target_of
-from selftest_core.actions.terminal import hand_over
 from selftest_core.errors import RefusedError
 from selftest_core.review.apply_decisions import find_unused_resolutions
 from selftest_core.review.candidate_branch import Decision, Status
 from selftest_core.verify.background.background_verifier import Phase
-from selftest_tui.fleet.acting import Acting
-from selftest_tui.fleet.answering import authors_of_run
 from selftest_tui.fleet.seat import Seat
 from selftest_tui.review import words as review_words
 from selftest_tui.review.keys import ReviewSituation
@@ -29,7 +25,6 @@ from selftest_tui.review.lines import ReviewGroup, ReviewRow, scopes, subject_of
 from selftest_tui.review.verifying import ReviewVerifying, has_red, related
 from selftest_tui.shared import present
 from selftest_tui.shared.dialogs.choose import Choose
-from selftest_tui.shared.dialogs.composer import Composer
 from selftest_tui.shared.dialogs.dialogs import Question
 from selftest_tui.shared.dialogs.editing import editor_of, plan_edit
 from selftest_tui.shared.dialogs.options import Options, Way
@@ -45,6 +40,7 @@ if TYPE_CHECKING:
     from selftest_core.review.changes.inputs import Request
     from selftest_core.review.session import ReviewSession
     from selftest_core.review.state import Published, ReviewState
+    from selftest_tui.fleet.acting import Acting
     from selftest_tui.fleet.screen import FleetScreen
     from selftest_tui.shared.widgets.prompt import Prompt
 
@@ -85,7 +81,7 @@ class ReviewActions(ReviewVerifying):
         self.is_rebased = False
         self._pending: dict[str, tuple[int, Decision]] = {}
         self._under_way: dict[int, str] = {}
-        self._acting = Acting(Seat(self))
+        self._acting_made: Acting | None = None
 
     async def act(
         self,
@@ -179,7 +175,17 @@ class ReviewActions(ReviewVerifying):
     @property
     def under_way(self) -> tuple[str, ...]:
         """Running actions that quitting would interrupt, in words."""
-        return (*dict.fromkeys(self._under_way.values()), *self._acting.is_running)
+        acting = self._acting_made.is_running if self._acting_made is not None else ()
+        return (*dict.fromkeys(self._under_way.values()), *acting)
+
+    @property
+    def _acting(self) -> Acting:
+        """Actions on agents. Loaded with the first key, as on the fleet's screen."""
+        if self._acting_made is None:
+            from selftest_tui.fleet.acting import Acting
+
+            self._acting_made = Acting(Seat(self))
+        return self._acting_made
 
     @property
     def _row(self) -> ReviewRow:
@@ -378,6 +384,8 @@ class ReviewActions(ReviewVerifying):
 
     async def do_note(self) -> None:
         """Write a note about this change, for the pull request."""
+        from selftest_tui.shared.dialogs.composer import Composer  # not needed for the first frame
+
         row = self._row
         before = self._state.notes.get(row.oid, "")
         lines = [
@@ -447,6 +455,8 @@ class ReviewActions(ReviewVerifying):
 
     def edit_files(self, paths: Sequence[Path], otherwise: str) -> None:
         """Open files in the user's editor, one after the other. Raises RefusedError, `otherwise`, where it fails."""
+        from selftest_core.actions.terminal import hand_over  # not needed for the first frame
+
         plans = [plan_edit(path, 1, self.fleet.environ) for path in paths]
         try:
             with self.app.suspend():
@@ -461,6 +471,9 @@ class ReviewActions(ReviewVerifying):
 
     async def do_message(self) -> None:
         """Send the authors the selected hunk, and the note."""
+        from selftest_core.actions.agent_actions import target_of  # not needed for the first frame
+        from selftest_tui.fleet.answering import authors_of_run
+
         row = self._row
         note = self._state.notes.get(row.oid, "")
         parts = [note or f"About “{subject_of(row.change)}”:", self.pane.diff.hunk_text]

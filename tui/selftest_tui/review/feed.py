@@ -2,6 +2,8 @@
 
 Only its own thread uses the session, one action at a time, so the screen always matches the log. Diffs have
 an engine of their own, so decisions and large diffs never wait for each other.
+
+The app begins to open a review before it loads the screen, so nothing heavy may be imported here at the top.
 """
 
 from __future__ import annotations
@@ -12,12 +14,12 @@ from typing import TYPE_CHECKING
 
 from selftest_core.errors import RefusedError
 from selftest_core.journal import unwritten
-from selftest_tui.fleet.messages import ReviewSaid, VerificationSeen
 from selftest_tui.shared.loading import keep_what_is_there, loading
 from selftest_tui.shared.reports import ReportRenewal, write_report
 from selftest_tui.shared.worker import Worker
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
@@ -49,21 +51,18 @@ SECONDS_TO_CLOSE = 60.0
 
 
 class ReviewFeed:
-    """Opens a review and does acts on it. `post` must be safe to call from any thread."""
+    """Opens a review and does acts on it."""
 
     def __init__(
-        self,
-        request: Request,
-        folder: Path,
-        environ: Mapping[str, str],
-        post: Callable[[Message], object],
-        config: Config | None = None,
+        self, request: Request, folder: Path, environ: Mapping[str, str], config: Config | None = None
     ) -> None:
-        self._request = request
+        self.request = request
         self._folder = folder
         self._environ = environ
-        self._post = post
+        self._post: Callable[[Message], object] | None = None
         self._config = config
+        self._opening: asyncio.Future[ReviewState] | None = None
+        self._said = ""
         self._verifier: BackgroundVerifier | None = None
         self._acts = Worker("review")
         self._reads = Worker("diffs")
@@ -79,20 +78,33 @@ class ReviewFeed:
         """True while no act is pending."""
         return self._acts.is_idle
 
-    async def open(self) -> ReviewState:
-        """Open the review. Raises what `ReviewSession.open` does."""
+    def begin_to_open(self) -> None:
+        """Begin to open the review in its thread, if that has not begun."""
 
         def job() -> ReviewState:
             from selftest_core.review.session import ReviewSession  # in its thread: it costs the screen nothing
 
             with _raising_readable_errors(), loading():
-                self._session = ReviewSession.open(self._request, self._folder, self._environ, self._say)
+                self._session = ReviewSession.open(self.request, self._folder, self._environ, self._say)
             self._session.is_awaited = lambda: self._acts.is_awaited
             self._verifier = self._make_verifier(self._session)
             self._report = ReportRenewal(self._session.state.home, self._session.top, self._environ)
             return self._session.state
 
-        return await self._acts.submit(job)
+        if self._opening is None:
+            self._opening = self._acts.submit(job)
+
+    async def open(self, post: Callable[[Message], object]) -> ReviewState:
+        """Open the review, unless that has begun. `post` gets messages, from any thread.
+
+        Raises what `ReviewSession.open` does.
+        """
+        self._post = post
+        if self._said:
+            self._say(self._said)
+        self.begin_to_open()
+        assert self._opening is not None, "it has begun"
+        return await self._opening
 
     def _make_verifier(self, session: ReviewSession) -> BackgroundVerifier:
         from selftest_core.config import load_config
@@ -100,8 +112,7 @@ class ReviewFeed:
 
         self._config = self._config or load_config(self._folder, self._environ)
         return BackgroundVerifier(
-            session.open_reader, session.top, session.state.home, self._config, self._environ,
-            lambda: self._post(VerificationSeen()),
+            session.open_reader, session.top, session.state.home, self._config, self._environ, self._verified,
         )  # fmt: skip
 
     @property
@@ -274,7 +285,19 @@ class ReviewFeed:
             self._report.look(is_at_rest=True)
 
     def _say(self, text: str) -> None:
-        self._post(ReviewSaid(text))
+        """Tell the progress of opening; kept until the screen is there."""
+        self._said = text
+        if self._post is not None:
+            from selftest_tui.fleet.messages import ReviewSaid
+
+            self._post(ReviewSaid(text))
+
+    def _verified(self) -> None:
+        """Tell that there are newer verdicts."""
+        if self._post is not None:
+            from selftest_tui.fleet.messages import VerificationSeen
+
+            self._post(VerificationSeen())
 
 
 @contextlib.contextmanager

@@ -18,7 +18,6 @@ from selftest_core.errors import SelftestError
 from selftest_tui.fleet.messages import ReviewFailed, ReviewSaid, VerificationSeen
 from selftest_tui.review import words as review_words
 from selftest_tui.review.bar import ReviewBar
-from selftest_tui.review.feed import ReviewFeed
 from selftest_tui.review.integrating.integrating import ReviewIntegrating
 from selftest_tui.review.keys import REVIEW
 from selftest_tui.review.lines import FILTER, ReviewRow, RowMaker, facts_of, lay_out
@@ -40,14 +39,13 @@ if TYPE_CHECKING:
     from textual.binding import BindingType
     from textual.timer import Timer
 
-    from selftest_core.config import Config
     from selftest_core.fleet.view import Problem
     from selftest_core.review.candidate_branch import Decision
-    from selftest_core.review.changes.inputs import Request
     from selftest_core.review.session import ReviewSession
     from selftest_core.review.state import ReviewState
     from selftest_core.verify.verification import Verified
     from selftest_tui.fleet.screen import FleetScreen
+    from selftest_tui.review.feed import ReviewFeed
     from selftest_tui.review.lines import ReviewLine
     from selftest_tui.shared.keys import Key
     from selftest_tui.shared.widgets.tabs import TabBar
@@ -62,23 +60,16 @@ SECONDS_TO_THE_REST = 0.2
 
 
 class ReviewScreen(ReviewShaping, ReviewIntegrating):
-    """Shows what `request` asks for. `fleet` is the fleet's screen below, which knows the agents."""
+    """Shows the review that `feed` opens. `fleet` is the fleet's screen below, which knows the agents."""
 
     KEYS = REVIEW
     CSS_PATH = "screen.tcss"
     BINDINGS: ClassVar[list[BindingType]] = REVIEW.bindings(Where.SCREEN)
     AUTO_FOCUS = "LineTable"
 
-    def __init__(
-        self,
-        request: Request,
-        fleet: FleetScreen,
-        *,
-        clock: Callable[[], float] = time.time,
-        config: Config | None = None,
-    ) -> None:
-        super().__init__(request, fleet, clock)
-        self.feed = ReviewFeed(request, fleet.folder, fleet.environ, self.post_message, config)
+    def __init__(self, feed: ReviewFeed, fleet: FleetScreen, *, clock: Callable[[], float] = time.time) -> None:
+        super().__init__(feed.request, fleet, clock)
+        self.feed = feed
         self._acts = 0
         self._said_of: set[int] = set()
         self._frame_words = ("", "")
@@ -126,7 +117,7 @@ class ReviewScreen(ReviewShaping, ReviewIntegrating):
 
     async def _open(self) -> None:
         try:
-            state = await self.feed.open()
+            state = await self.feed.open(self.post_message)
         except SelftestError as error:
             self.app.post_message(ReviewFailed(self.request, error))
             return

@@ -175,13 +175,13 @@ def _read_branch(store: ObjectStore, branch: Branch, parents_of: Mapping[str, Se
     chain = [branch.tip] if branch.tip in parents_of else []
     while chain and len(parents_of[chain[-1]]) == 1 and parents_of[chain[-1]][0] in parents_of:
         chain.append(parents_of[chain[-1]][0])
+    chain.reverse()
     sources: list[Source] = []
-    for oid in reversed(chain):
+    for oid, commit in zip(chain, store.commits(chain), strict=True):
         parents = parents_of[oid]
         if len(parents) > 1:
             hint = "Rebase it onto its base first: `git rebase BASE BRANCH`."
             raise UsageError(f"{branch.agent} has a merge commit", f"{oid} has {len(parents)} parents.", hint)
-        commit = store.commit(oid)
         if commit.parents and not parents:
             hint = "Fetch the rest first: `git fetch --unshallow`."
             raise UsageError(f"The history of {branch.agent} is incomplete (a shallow clone)", f"at commit {oid}", hint)

@@ -9,7 +9,6 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from selftest_core.errors import SelftestError
-from selftest_core.integrate.integration import find_alternatives, find_conflicts, oids_of
 from selftest_core.review.candidate_branch import Status
 from selftest_tui.review.actions import ReviewActions
 from selftest_tui.review.lines import subject_of
@@ -59,6 +58,8 @@ class ReviewIntegrating(ReviewActions):
         if len(ways) > 1:
             says = "Changes that are in conflict in the same files are one agent's. The plan is shown next."
             chosen = await self.app.push_screen_wait(Options("Ask agents for …", says, (), ways))
+        from selftest_core.integrate.integration import find_alternatives  # not needed for the first frame
+
         if chosen == "t" and row is not None:
             oid = row.oid
             await self._start_run(lambda session: find_alternatives(session, oid))
@@ -67,6 +68,8 @@ class ReviewIntegrating(ReviewActions):
 
     async def integrate(self, oids: Collection[str] | None = None) -> None:
         """Show the plan of a run about these changes in conflict, or all; start it after a yes."""
+        from selftest_core.integrate.integration import find_conflicts  # not needed for the first frame
+
         await self._start_run(lambda session: find_conflicts(session, oids))
 
     async def _start_run(self, find: Callable[[ReviewSession], Conflicts]) -> None:
@@ -126,6 +129,8 @@ def _start(folder: RunFolder, environ: Mapping[str, str]) -> None:
 
 
 def _question(prepared: Prepared, conflicts: Conflicts) -> Question:
+    from selftest_core.integrate.integration import oids_of  # not needed for the first frame
+
     count = present.plural(len(prepared.plan.tests), "agent")
     changes = present.plural(sum(len(oids_of(task)) for task in conflicts.tasks), "change")
     says = f"{count} for {changes}."

@@ -16,7 +16,6 @@ from selftest_tui.review.actions import ReviewActions
 from selftest_tui.review.lines import subject_of
 from selftest_tui.shared import present
 from selftest_tui.shared.dialogs.choose import Choose
-from selftest_tui.shared.dialogs.composer import Composer
 from selftest_tui.shared.dialogs.editing import editor_of
 from selftest_tui.shared.dialogs.options import Options, Way
 from selftest_tui.shared.keys import shown
@@ -155,6 +154,8 @@ class ReviewShaping(ReviewActions):
                 body = await asyncio.to_thread(path.read_bytes)
             text = body[:_LONGEST_MESSAGE].decode("utf-8", "replace")
         else:
+            from selftest_tui.shared.dialogs.composer import Composer  # not needed for the first frame
+
             lines = [subject, "Authors and trailers are added. An empty message is that of its author again."]
             composed = await self.app.push_screen_wait(
                 Composer("Reword", lines, before, may_be_empty=True, send="save")
