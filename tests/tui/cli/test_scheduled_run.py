@@ -16,6 +16,7 @@ from fleet_parts import agent_id
 from github import GitHub, pull_request
 from run_scenes import BEGAN, FIXED, story
 from selftest_core.git.command import Place
+from selftest_core.journal import Journal
 from selftest_core.review.pull_request import marker
 from selftest_core.run.history.scheduled_log import scheduled_lines, scheduled_log
 from selftest_core.run.outcome.ends import End
@@ -98,6 +99,20 @@ def test_a_pull_request_that_was_closed_by_hand_does_not_count(shop: World, gith
     done, line = scheduled(shop, "--", "-k", "nothing_at_all", "--ignore=tests/test_broken.py")
     assert done.returncode == 2
     assert "No tests were collected" in line["title"]
+
+
+def test_a_run_that_has_not_ended_is_named_with_what_can_be_done(world: World) -> None:
+    repository = make_shop(world)
+    earlier = story(repository / ".selftest" / "runs", 1, run="20261118-0200-0000", repository=str(repository)).write()
+    nothing = ("--set", "skip_while_open=false", "--", "-k", "nothing_at_all", "--ignore=tests/test_broken.py")
+
+    done, _ = scheduled(world, *nothing)
+    with Journal(earlier.journal):
+        beside, _ = scheduled(world, *nothing)
+
+    assert "run 20261118-0200-0000 has not ended: `selftest-tui resume 20261118-0200-0000`" in done.stderr
+    assert "run 20261118-0200-0000 is being conducted, too" in beside.stderr
+    assert "resume" not in beside.stderr
 
 
 def test_it_is_skipped_where_the_budget_of_the_day_pays_for_no_agent(world: World) -> None:

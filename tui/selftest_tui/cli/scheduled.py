@@ -41,6 +41,12 @@ def run_scheduled(
         if reason:
             return _skip(reason, log)
 
+        unfinished = open_run(call.environ, place.top)
+        if unfinished is not None and unfinished.is_conducted():
+            tell(f"run {unfinished.run} is being conducted, too")
+        elif unfinished is not None:
+            tell(f"run {unfinished.run} has not ended: `selftest-tui resume {unfinished.run}` continues it")
+
         def note(folder: RunFolder) -> None:
             log.write({"at": instant(time.time()), "run": folder.run})
 
@@ -51,9 +57,6 @@ def run_scheduled(
         reason = _day_budget_reason(prepared)
         if reason:
             return _skip(reason, log)
-        unfinished = open_run(call.environ, place.top)
-        if unfinished is not None:
-            tell(f"run {unfinished.run} has not ended: `selftest-tui resume {unfinished.run}` continues it")
         return start(prepared, note)
 
 
