@@ -71,7 +71,7 @@ class Activity:
         self.counts = [*counts, *([0] * (BUCKETS - len(counts)))][:BUCKETS]
 
     def add(self, counts: Sequence[tuple[float, int]]) -> None:
-        """Add numbers of characters at times, from `counts_of` with the width of now or before."""
+        """Add numbers of characters at times, from `counts_of`."""
         while counts and counts[-1][0] >= self.width * BUCKETS:
             merged = [first + second for first, second in zip(self.counts[::2], self.counts[1::2], strict=True)]
             self.counts = merged + [0] * (BUCKETS - len(merged))
@@ -97,11 +97,14 @@ class Activity:
         return [max(1, round(math.log2(one + 2) / top * most)) if one else 0 for one in sums]
 
 
-def counts_of(times: Sequence[float], data: Sequence[str], width: float) -> list[tuple[float, int]]:
-    """Count the characters of events in parts of `width` seconds; returns the first time of each part, and the number.
+def counts_of(times: Sequence[float], data: Sequence[str]) -> list[tuple[float, int]]:
+    """Count the characters of events, whose times are in order; returns the first time of each part, and the number.
 
-    The times are in order.
+    Parts are as wide as those of an activity up to the last event.
     """
+    width = _FIRST_WIDTH
+    while times and times[-1] >= width * BUCKETS:
+        width *= 2
     counts, first = [], 0
     while first < len(times):
         begin, part = first, int(times[first] / width)
@@ -178,14 +181,14 @@ class Part(NamedTuple):
     exit_status: str | None = None
 
 
-def part_of(span: Span, width: float) -> Part:
-    """Return what an index needs of a span; `width`: that of its activity."""
+def part_of(span: Span) -> Part:
+    """Return what an index needs of a span."""
     pieces, events = tuple(pieces_of(span)), len(span.times)
     if span.has_only_output:
-        return Part(span.end, events, pieces, counts_of(span.times, span.data, width))
+        return Part(span.end, events, pieces, counts_of(span.times, span.data))
     listed = list(zip(span.times, span.codes, span.data, strict=True))
     shown = [(time, data) for time, code, data in listed if code == OUTPUT]
-    activity = counts_of([time for time, _ in shown], [data for _, data in shown], width)
+    activity = counts_of([time for time, _ in shown], [data for _, data in shown])
     markers = [Marker(time, data) for time, code, data in listed if code == MARKER]
     exits = [data for _, code, data in listed if code == EXIT]
     return Part(span.end, events, pieces, activity, markers, exits[-1] if exits else None)
@@ -242,7 +245,7 @@ class Indexer:
         span = read_span(self._recording, place, size)
         if span.end == place or (not span.times and span.end.offset <= place.offset):
             return None
-        return part_of(span, self.index.activity.width)
+        return part_of(span)
 
     def take(self, part: Part) -> bytes | None:
         """Add the part behind the last one. Returns the state there where a keyframe is due."""
