@@ -46,7 +46,7 @@ from selftest_core.run.store import folder_of, make_run_folder
 from selftest_core.usage.tokens import Usage
 from selftest_recorder.report.writer import write_run_report
 from selftest_tui.cli.command import DONE, Call
-from selftest_tui.cli.scheduled import run_scheduled
+from selftest_tui.cli.runs.scheduled import run_scheduled
 from simulated.clock import EPOCH
 from simulated.crew import Role, SimulatedWorld
 

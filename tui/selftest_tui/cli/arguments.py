@@ -182,23 +182,23 @@ def _add_flags(name: str, add_command: AddCommand) -> None:
 
             add_list(add_command)
         case "run":
-            from selftest_tui.cli.run import add_run
+            from selftest_tui.cli.runs.run import add_run
 
             add_run(add_command)
         case "runs":
-            from selftest_tui.cli.runs import add_runs
+            from selftest_tui.cli.runs.runs import add_runs
 
             add_runs(add_command)
         case "resume":
-            from selftest_tui.cli.steering import add_resume
+            from selftest_tui.cli.runs.steering import add_resume
 
             add_resume(add_command)
         case "answer":
-            from selftest_tui.cli.steering import add_answer
+            from selftest_tui.cli.runs.steering import add_answer
 
             add_answer(add_command)
         case "stop":
-            from selftest_tui.cli.steering import add_stop
+            from selftest_tui.cli.runs.steering import add_stop
 
             add_stop(add_command)
         case "draft":

@@ -52,7 +52,7 @@ def demo(call: Call) -> int:
     if arguments.batch:
         from selftest_core.demo.demo import run_demo_batch
         from selftest_core.demo.final_review import review_demo
-        from selftest_tui.cli.run import conduct_in_batch
+        from selftest_tui.cli.runs.run import conduct_in_batch
 
         def conduct(world: DemoWorld, folder: RunFolder, policy: Policy, on_change: OnChange) -> int:
             return conduct_in_batch(

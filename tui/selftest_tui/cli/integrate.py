@@ -30,7 +30,7 @@ def integrate(call: Call, request: Request) -> tuple[Request, int]:
         tasks_of,
     )
     from selftest_core.run.plan.preparation import RunOptions, begin
-    from selftest_tui.cli.run import conduct_in_batch
+    from selftest_tui.cli.runs.run import conduct_in_batch
 
     with _opened(call, request) as session:
         AnswerTaker().take(session)  # of an earlier run, whose answers nobody has taken yet

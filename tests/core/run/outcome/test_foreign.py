@@ -15,7 +15,7 @@ from selftest_core.run.outcome.foreign import read_foreign
 from selftest_core.run.outcome.outcome_file import LARGEST
 from selftest_core.schema.registry import schema
 from selftest_core.schema.run_detail import foreign_document
-from selftest_tui.cli.runs import foreign_lines
+from selftest_tui.cli.runs.runs import foreign_lines
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -23,7 +23,7 @@ from selftest_core.run.plan.offer import (
 from selftest_core.run.plan.programs import pytest_commands
 from selftest_core.run.plan.source import Size, Source
 from selftest_core.schema.run_plan import OfferDocument, offer_document
-from selftest_tui.cli.run import shown_lines
+from selftest_tui.cli.runs.run import shown_lines
 
 if TYPE_CHECKING:
     from pathlib import Path

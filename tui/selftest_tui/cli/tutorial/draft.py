@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from selftest_core.errors import UsageError
 from selftest_tui.cli.command import DONE, SOMETHING_LEFT, tell, write_answer
-from selftest_tui.cli.run import add_agent_options, check_agent_options, run_options, start_or_show
+from selftest_tui.cli.runs.run import add_agent_options, check_agent_options, run_options, start_or_show
 from selftest_tui.shared.present import plural
 
 if TYPE_CHECKING:

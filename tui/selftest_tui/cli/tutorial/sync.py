@@ -9,7 +9,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from selftest_tui.cli.command import DONE, print_lines, tell, write_answer
-from selftest_tui.cli.run import add_agent_options, check_agent_options, run_options, start_or_show
+from selftest_tui.cli.runs.run import add_agent_options, check_agent_options, run_options, start_or_show
 
 if TYPE_CHECKING:
     from selftest_tui.cli.command import AddCommand, Call

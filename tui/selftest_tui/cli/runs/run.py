@@ -158,7 +158,7 @@ def run(call: Call) -> int:
     """Show the plan, ask on the screen, or start at once with `--batch`."""
     from selftest_core.run.plan.preparation import prepare
     from selftest_core.verify.on_arrival import isolation_of_claims
-    from selftest_tui.cli.scheduled import check_scheduled, run_scheduled
+    from selftest_tui.cli.runs.scheduled import check_scheduled, run_scheduled
 
     arguments, environ = call.arguments, call.environ
     if arguments.scheduled:

@@ -25,7 +25,7 @@ from selftest_tui.cli.command import (
     tell,
     write_line,
 )
-from selftest_tui.cli.runs import read_run
+from selftest_tui.cli.runs.runs import read_run
 from selftest_tui.shared.loading import loading
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def resume(call: Call) -> int:
     if found.state == "ended" and not folder.requests():
         return _show_ended(folder, found.run, call, "has ended already: nothing is left to resume")
     if call.arguments.batch:
-        from selftest_tui.cli.run import conduct_in_batch
+        from selftest_tui.cli.runs.run import conduct_in_batch
 
         # A run that is paused or was being stopped must go on now.
         if found.run is not None and found.state != "live" and (found.run.paused or found.run.is_halted):
@@ -219,7 +219,7 @@ def _continue_in_batch(folder: RunFolder, call: Call) -> int:
     """Follow the run while it has a conductor, then conduct what is left of it here."""
     from selftest_core.run.follower import RunFollower
     from selftest_core.schema.run import exit_status
-    from selftest_tui.cli.run import conduct_in_batch
+    from selftest_tui.cli.runs.run import conduct_in_batch
 
     follower = RunFollower(folder)
     follower.refresh()

@@ -1,0 +1,1 @@
+"""Commands of runs: start one, also on a schedule, list and compare them, resume, answer, stop."""
