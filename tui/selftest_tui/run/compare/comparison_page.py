@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from selftest_core.run.fold import Run
     from selftest_core.run.store import RunFolder
 
+_FRAME, _AROUND = 110, 9
+"""Cells of the frame at most, and those of its border, padding and scrollbar."""
+_INDENT = 2
 _WIDEST = 26
 """Cells of how a test differs; `succeeded → unreadable` needs 22."""
 type OpenTest = Callable[[RunFolder, str], None]
@@ -82,12 +85,13 @@ class ComparisonPage(Page):
         found = [(part, [one for one in part.entries if has_words(one.lines, query)]) for part in self._parts]
         self._entries = []
         options: list[Option] = []
+        room = min(_FRAME, self.app.size.width * 9 // 10) - _AROUND
         for part, entries in found:
             if entries:
                 self._entries += [None, *entries]
                 blank = "\n" if options else ""
                 options.append(Option(Content.assemble((f"{blank}{part.heading}", "bold $primary")), disabled=True))
-                options += [_option(one, part.width) for one in entries]
+                options += [_option(one, part.width, room) for one in entries]
         self._list.clear_options().add_options(options)
         self.action_go("home")
         return bool(options)
@@ -136,8 +140,13 @@ class ComparedTests(OptionList):
     """
 
 
-def _option(entry: Entry, width: int) -> Option:
-    return Option(Padding(aligned(entry.lines, width), (0, 0, 0, 2)), disabled=entry.open_test is None)
+def _option(entry: Entry, width: int, room: int) -> Option:
+    """Return the option of an entry in `room` cells. A table wraps long lines, and is slow: hundreds take seconds."""
+    lines = [(f"{' ' * _INDENT}{present.fit(term, width)} ", meaning) for term, meaning in entry.lines]
+    if all(cell_len(term) <= width and _INDENT + width + 1 + cell_len(says) <= room for term, says in entry.lines):
+        shown = Content("\n").join(Content.assemble((term, "bold"), meaning) for term, meaning in lines)
+        return Option(shown, disabled=entry.open_test is None)
+    return Option(Padding(aligned(entry.lines, width), (0, 0, 0, _INDENT)), disabled=entry.open_test is None)
 
 
 def read_comparison(folder: RunFolder, environ: Mapping[str, str]) -> Compared:
