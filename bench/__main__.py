@@ -6,6 +6,7 @@ import argparse
 import os
 import sys
 import traceback
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -54,11 +55,14 @@ def main() -> int:
         if part not in wanted:
             return
         sys.stderr.write(f"measuring {part} …\n")
+        pace = core_rows.pace()
         try:
             rows = measured()
         except Exception as error:
             traceback.print_exc()
             rows = {part: Result(None, "", ok=None, note=f"could not be measured: {error}")}
+        if part not in ("machine", "soak"):  # the soak is of another day
+            rows = {name: _at_pace(row, pace, core_rows.pace()) for name, row in rows.items()}
         print_table(rows)
         results.update(rows)
         write_results(rows, arguments.out)
@@ -98,6 +102,12 @@ def main() -> int:
     if before is not None:
         print("\n" + "\n".join(comparison({name: row for name, row in before.items() if name in results}, results)))
     return 0
+
+
+def _at_pace(row: Result, before: float, after: float) -> Result:
+    """A row that tells how fast the machine was just before its part, and just after it: shared machines change."""
+    pace = f"machine {before:.0f} to {after:.0f} ms"
+    return replace(row, note=f"{row.note}; {pace}" if row.note else pace)
 
 
 def _arguments() -> argparse.Namespace:
