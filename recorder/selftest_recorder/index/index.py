@@ -171,7 +171,7 @@ _AGAIN = 8 * 1024
 
 
 class Part(NamedTuple):
-    """What an index needs of a span, in few objects: what one thread makes is slow for another to read and to free."""
+    """Contents of a span that an index keeps, in few objects: those of another thread are slow to read and to free."""
 
     end: Position
     events: int
