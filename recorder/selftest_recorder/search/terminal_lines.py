@@ -54,7 +54,7 @@ class _Screen:
 
     def __init__(self, columns: int, rows: int) -> None:
         self.read_at = self._fed_at = 0.0
-        self._terminal = open_terminal(columns, rows)
+        self._terminal = open_terminal(columns, rows, keeps_above=True)
         self._size = columns, rows
         self._waiting: list[str] = []
         self._fed = self._line_ends = 0

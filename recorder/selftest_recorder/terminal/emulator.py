@@ -16,11 +16,14 @@ type Piece = bytes | tuple[int, int]
 """Output of any number of events, or a new size in columns and rows."""
 
 
-def open_terminal(columns: int, rows: int) -> Terminal:
-    """Create a terminal of this size. Imports the emulator here, because that takes a sixth of a second."""
+def open_terminal(columns: int, rows: int, *, keeps_above: bool = False) -> Terminal:
+    """Create a terminal of this size. Imports the emulator here, because that takes a sixth of a second.
+
+    `keeps_above`: it keeps lines above the screen for `Terminal.scrolled_lines`, and takes twice as long.
+    """
     from selftest_recorder.terminal.ghostty import GhosttyTerminal
 
-    return GhosttyTerminal(columns, rows)
+    return GhosttyTerminal(columns, rows, keeps_above=keeps_above)
 
 
 def feed_span(terminal: Terminal, span: Span, first: int = 0, last: int | None = None) -> None:

@@ -95,7 +95,7 @@ class Terminal(Protocol):
     def scrolled_lines(self) -> list[str]:
         """Return the lines above the screen and on it, wrapped ones joined, and forget those above.
 
-        At least `kept_above` rows above the screen are kept until then.
+        At least `kept_above` rows above the screen are kept until then, where the terminal was opened for it.
         """
 
     def snapshot(self) -> bytes | None:
