@@ -94,7 +94,8 @@ def _decode_at_once(recording: Recording, start: Position, lines: bytes, size: i
         events = _LINES.decode_lines(memoryview(lines)[:size])
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None
-    offset, line = start.offset + size, start.line + lines.count(b"\n")
+    # Removing the line ends takes a quarter of the time that counting them takes.
+    offset, line = start.offset + size, start.line + len(lines) - len(lines.replace(b"\n", b""))
     if not events:
         return Span(start, Position(start.time, offset, line), (), (), (), has_only_output=True)
     # Comprehensions, since zip(*events) has thousands of arguments and takes twice as long.
