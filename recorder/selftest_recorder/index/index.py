@@ -163,8 +163,7 @@ class Index:
 SPACING = 256 * 1024
 """Bytes between keyframes, which are decoded and fed in some milliseconds.
 
-Closer ones would slow the indexing down: a snapshot drops the lines above the screen, and the terminal takes new memory
-for the next ones.
+Closer ones would slow the indexing down: the state of a full screen in many colours has half as many bytes to pack.
 """
 _AGAIN = 8 * 1024
 """Bytes before the next try, where the terminal had no snapshot."""

@@ -43,8 +43,6 @@ _SAMPLE = 4096
 _KEPT_FILES = 64
 _MOST_WAITING = 8
 """Longest queue of records to write, with a state each."""
-SWITCH = 0.000_5
-"""Switch interval of threads in seconds, so that the terminal does not wait for the parser."""
 _MOST_RECORD = 64 * 1024 * 1024
 
 
@@ -241,7 +239,6 @@ def forget_old(folder: Path) -> None:
 
 def main(recording_path: str, part: str, target: str) -> int:
     """Index a recording into `part`, then give it the name `target`."""
-    sys.setswitchinterval(SWITCH)
     recording = read_cast(Path(recording_path))
     try:
         build(recording, Path(part))
