@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import pytest
+from rich.style import Style
 from textual.geometry import Size
 
 import scenes
@@ -12,14 +14,17 @@ from selftest_core.agents import State
 from selftest_core.fleet.view import Category, FleetView, Row
 from selftest_core.usage.tokens import Label, Usage
 from selftest_tui.fleet.arrangement import Group, changed_places
-from selftest_tui.fleet.line_painter import MOST_STRIPS, Look
+from selftest_tui.fleet.columns import COLUMNS
+from selftest_tui.fleet.line_painter import MOST_STRIPS, PARTS, LinePainter, Look
 from selftest_tui.fleet.status_bar import used_by_all
-from selftest_tui.shared.widgets.columns import Sort
+from selftest_tui.shared.widgets.columns import Sort, place
 from tui.driving import ENVIRONMENT, Driven, driven
 from tui.quiet import quiet
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from selftest_core.fleet.observations import TmuxSession
 
 
 def without(view: FleetView, names: Iterable[str]) -> FleetView:
@@ -139,6 +144,20 @@ async def test_the_clock_paints_again_only_what_it_changes() -> None:
         await one.until(lambda: "12:05" in "".join(one.lines), "the next second")
 
 
+@pytest.mark.parametrize("width", [12, 40, 100, 220])
+def test_a_line_with_another_time_is_the_line_painted_anew(width: int) -> None:
+    styles = {part: Style(color=f"color({number})") for number, part in enumerate(PARTS)}
+    view = scenes.many(60).view
+    lines: tuple[Row | TmuxSession, ...] = (*view.rows, *view.sessions)
+    placed = place(COLUMNS, width)
+    painter = LinePainter(styles, width, placed)
+    for look in (Look(), Look(is_cursor=True), Look(is_marked=True)):
+        for seconds in (0.0, 1.0, 50.0, 4_000.0):
+            anew = LinePainter(styles, width, placed)
+            for line in lines:
+                assert painter.line(line, look, scenes.NOW + seconds) == anew.line(line, look, scenes.NOW + seconds)
+
+
 async def test_lines_that_were_left_are_not_kept_painted() -> None:
     async with driven(scenes.few().view) as one:
         painter, look = one.table.painter, Look()
@@ -147,7 +166,7 @@ async def test_lines_that_were_left_are_not_kept_painted() -> None:
         for number, row in enumerate(rows[1:], 1):
             painted = painter.line(row, look, scenes.NOW)
             assert painter.line(row, look, scenes.NOW) is painted
-            assert painter.has_times_of(rows[0], scenes.NOW) == (number < MOST_STRIPS)
+            assert (not painter.changed_by_time(rows[0], scenes.NOW)) == (number < MOST_STRIPS)
         assert painter.line(rows[0], look, scenes.NOW) is not first
 
 

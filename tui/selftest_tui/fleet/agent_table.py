@@ -130,10 +130,13 @@ class AgentTable(CursorTable["Line"]):
         """Move the clock: only cells whose text it changes are painted again."""
         self._now = now
         painter = self.painter
-        width = painter.width - painter.timed_from
-        for place in self._visible():
-            if not painter.has_times_of(self.arranged.lines[place], now):
-                self.refresh(Region(painter.timed_from, self._y_of(place), width, 1))
+        regions = [
+            Region(x, self._y_of(place), width, 1)
+            for place in self._visible()
+            for x, width in painter.changed_by_time(self.arranged.lines[place], now)
+        ]
+        if regions:
+            self.refresh(*regions)
 
     # cursor
 
@@ -274,18 +277,20 @@ class AgentTable(CursorTable["Line"]):
 
     def draw_titles(self, width: int) -> Strip:
         """Draw the titles of the columns."""
-        return self.painter.heading(self.columns.headings(width))
+        return self._painter_for(width).heading(self.columns.headings(width))
 
     def draw_at(self, place: int, width: int) -> Strip:
         """Draw an agent, a session or the title of a group."""
-        painter, line = self.painter, self.arranged.lines[place]
+        painter, line = self._painter_for(width), self.arranged.lines[place]
         look = Look(place == self._cursor, self.has_focus, isinstance(line, Row) and line.key in self._marks)
         return painter.line(line, look, self._now)
 
     @property
     def painter(self) -> LinePainter:
-        """The painter for this width and these colours."""
-        width = self.scrollable_content_region.width
+        """The painter for the width of the table and its colours."""
+        return self._painter_for(self.scrollable_content_region.width)
+
+    def _painter_for(self, width: int) -> LinePainter:
         if self._painter is None or self._painter.width != width:
             styles = {part: self.style_of(part) for part in PARTS}
             self._painter = LinePainter(styles, width, self.columns.place(width))

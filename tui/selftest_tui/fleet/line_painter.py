@@ -38,6 +38,8 @@ BACKGROUNDS = ("base", "cursor", "cursor-blurred", "marked")
 PARTS = (*BACKGROUNDS, "heading", "group", "muted", "stale", "mark", *map(style_of, Category))
 """The names of the styles that a painter needs."""
 
+_BEFORE = 2
+"""Segments before those of the columns."""
 MOST_STRIPS = 256
 """Lines that are kept, the last painted ones: more than a screen has."""
 
@@ -59,6 +61,9 @@ class LinePainter:
         self.width = width
         self.placed = placed
         self._timed = [one for one in self.placed if one.column.is_timed]
+        self._timed_places = [place for place, one in enumerate(self.placed, _BEFORE) if one.column.is_timed]
+        """The numbers of their segments in a line."""
+        self._fit = all(one.x + one.width + one.gap <= width for one in self.placed)
         self._done: dict[LineKey, tuple[Line, tuple[str, ...], Look, Strip]] = {}
 
     def timed_cells(self, line: Line, now: float) -> tuple[str, ...]:
@@ -66,11 +71,6 @@ class LinePainter:
         if isinstance(line, Group):
             return ()
         return tuple(one.column.cell(line, now, one.width) for one in self._timed)
-
-    @property
-    def timed_from(self) -> int:
-        """The x from which cells depend on the clock."""
-        return self._timed[0].x if self._timed else self.width
 
     def heading(self, headings: str) -> Strip:
         """The line of column titles."""
@@ -81,19 +81,33 @@ class LinePainter:
         """Paint one line, or return the cached strip if nothing in it has changed."""
         key, times = key_of(line), self.timed_cells(line, now)
         known = self._done.get(key)
-        if known is not None and is_same(known[0], line) and known[1] == times and known[2] == look:
+        if known is not None and not (is_same(known[0], line) and known[2] == look):
+            known = None
+        if known is not None and known[1] == times:
             return known[3]
-        strip = self._group(line, look) if isinstance(line, Group) else self._cells(line, look, now)
+        if known is not None and self._fit:
+            strip = self._with_times(known[3], times)
+        else:
+            strip = self._group(line, look) if isinstance(line, Group) else self._cells(line, look, now)
         self._done.pop(key, None)
         if len(self._done) >= MOST_STRIPS:
             del self._done[next(iter(self._done))]
         self._done[key] = (line, times, look, strip)
         return strip
 
-    def has_times_of(self, line: Line, now: float) -> bool:
-        """Return whether the line was painted with the times that it shows at `now`."""
-        known = self._done.get(key_of(line))
-        return known is not None and known[1] == self.timed_cells(line, now)
+    def changed_by_time(self, line: Line, now: float) -> list[tuple[int, int]]:
+        """List the x and the width of the cells whose text at `now` is another than the painted one."""
+        known, times = self._done.get(key_of(line)), self.timed_cells(line, now)
+        before = known[1] if known is not None and len(known[1]) == len(times) else (None,) * len(times)
+        columns = zip(self._timed, before, times, strict=False)  # a group's title has no times
+        return [(one.x, one.width) for one, was, is_now in columns if was != is_now]
+
+    def _with_times(self, strip: Strip, times: tuple[str, ...]) -> Strip:
+        """Exchange the texts of the cells that a clock changes: seventy lines a second may have new ones."""
+        segments = list(strip)
+        for place, text in zip(self._timed_places, times, strict=True):
+            segments[place] = Segment(text + " " * self.placed[place - _BEFORE].gap, segments[place].style)
+        return Strip(segments, self.width)
 
     def _background(self, look: Look) -> Style:
         if look.is_cursor:

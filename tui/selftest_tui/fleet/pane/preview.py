@@ -1,8 +1,8 @@
 """The live screen of one pane, with its colours.
 
 Each capture costs one tmux process, so only one pane is captured: often while its screen changes or the user types,
-with backoff to once a second while it does not change, never while the widget is hidden. While the user moves through
-a list, captures wait until the cursor stops; until the new screen is there, the last one of that pane is shown.
+with backoff to once in two seconds while it does not change, never while the widget is hidden. While the user moves
+through a list, captures wait until the cursor stops; until the new screen is there, the last one of that pane is shown.
 
 The bottom left corner of the used lines is shown, since new output appears there; the user can scroll back into the
 history. `selftest_tui.fleet.pane.typist` does the typing.
@@ -38,7 +38,7 @@ TYPED = 0.05
 """Seconds from a typed key to the next capture."""
 BUSY = 0.2
 """Seconds between captures of a screen that changes."""
-IDLE = 1.0
+IDLE = 2.0
 """Seconds between captures of a screen that does not change."""
 _SLOWER = 1.5
 _SETTLED = 0.08
@@ -125,6 +125,8 @@ class Preview(Widget):
         self._pane: PaneRef | None = None
         self._shown: Shown | None = None
         self._last_text = ""
+        self._parsed: tuple[tuple[PaneText, int, int, int], Shown] | None = None
+        """What was parsed last, and its result."""
         self._words = ""
         self._kept: tuple[str, ...] = ()
         """The lines of a screen that was captured elsewhere."""
@@ -251,7 +253,10 @@ class Preview(Widget):
             captured = panes.capture(pane.session, pane.pane_id, lines_of_history=back + 2 * rows if back else 0)
             if self._is_own(pane, captured.pane_id):
                 raise RefusedError("This is the terminal that you are looking at.")
-            shown = part_of(captured, rows, back, history_then)
+            wanted = (captured, rows, back, history_then)
+            if self._parsed is None or self._parsed[0] != wanted:
+                self._parsed = (wanted, part_of(*wanted))
+            shown = self._parsed[1]
         except SelftestError as error:
             self.post_message(self.Looked(pane, back, "", error=error))
         except Exception as error:
