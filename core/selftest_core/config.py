@@ -37,7 +37,7 @@ CONFIG_KEYS = (
     Key("theme", "text", "", "name of a Textual theme; empty: the program's own"),
     Key("sockets", "paths", (), "more tmux sockets; those in tmux's own folder are found without this"),
     Key("remote", "switch", True, "ask remote providers too; false: only this machine"),
-    Key("poll_probe", "seconds", 2.0, "seconds between two probes of the local agents while nothing changes", 0.2),
+    Key("poll_probe", "seconds", 3.0, "seconds between two probes of the local agents while nothing changes", 0.2),
     Key("poll_local", "seconds", 5.0, "minimum seconds between two `mngr list --provider local`", 1.0),
     Key("poll_remote", "seconds", 15.0, "minimum seconds between two `mngr list` of one remote provider", 1.0),
     Key("poll_all", "seconds", 30.0, "minimum seconds between two `mngr list` of all providers", 1.0),
