@@ -156,6 +156,13 @@ async def test_the_run_goes_on_under_the_cursor(tmp_path: Path) -> None:
         assert f"9 of {story.plan.max_running} at once" in facts_of(story.run, progress(story.run, 0.0))
 
 
+def test_a_run_that_is_over_does_not_tell_how_many_it_had_come_down_to(tmp_path: Path) -> None:
+    story = run_scenes.over(tmp_path)
+    story.note(Event.ADAPTED, 9_000, limit=1, reason="4 of 12 agents are rate limited")
+    assert story.run.at_once == 1
+    assert f"at most {story.plan.max_running} at once" in facts_of(story.run, progress(story.run, 0.0))
+
+
 async def test_what_comes_back_while_the_screen_is_taken_down_breaks_nothing(tmp_path: Path) -> None:
     story = run_scenes.halfway(tmp_path, 24)
     async with shown(story) as one:

@@ -89,7 +89,8 @@ def facts_of(run: Run, made: Progress) -> list[str]:
         budget = "" if run.plan.budget_usd is None else f" of ${run.plan.budget_usd:.2f}"
         facts.append(f"{present.cost(made.spent.usage)}{budget}")
     most = run.plan.max_running
-    facts.append(f"at most {most} at once" if run.at_once == most else f"{run.at_once} of {most} at once")
+    is_most = run.is_over or run.at_once == most
+    facts.append(f"at most {most} at once" if is_most else f"{run.at_once} of {most} at once")
     if made.limited:
         facts.append(f"{made.limited} rate limited")
     return facts
