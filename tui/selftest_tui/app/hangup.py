@@ -27,10 +27,7 @@ SECONDS_FOR_SIGHUP = 0.4
 SECONDS_FOR_THE_SCREEN = 1.2
 """From the hang-up until the process is ended."""
 EXIT_STATUS = 128 + signal.SIGHUP
-_LOOK_AGAIN = 10.0
-"""Seconds until the terminal is looked at once more where the kernel would have told its end."""
-_LOOK_AGAIN_UNTOLD = 0.5
-"""The same where it cannot."""
+_LOOK_AGAIN = 0.5
 
 
 @contextlib.contextmanager
@@ -72,10 +69,8 @@ def _wait_for_hangup(terminal: int) -> None:
     """Return once the other end of this terminal is closed."""
     poller = select.poll()
     poller.register(terminal, 0)
-    seconds = _LOOK_AGAIN
     while os.isatty(terminal):
-        for _, event in poller.poll(seconds * 1000):
+        for _, event in poller.poll(_LOOK_AGAIN * 1000):
             if event & (select.POLLHUP | select.POLLERR):
                 return
             poller.unregister(terminal)  # a system that cannot poll terminals: isatty tells it
-            seconds = _LOOK_AGAIN_UNTOLD

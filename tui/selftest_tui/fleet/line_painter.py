@@ -98,7 +98,7 @@ class LinePainter:
     def changed_by_time(self, line: Line, now: float) -> list[tuple[int, int]]:
         """List the x and the width of the cells whose text at `now` is another than the painted one."""
         known, times = self._done.get(key_of(line)), self.timed_cells(line, now)
-        before = known[1] if known is not None and len(known[1]) == len(times) else (None,) * len(times)
+        before = (None,) * len(times) if known is None else known[1]
         columns = zip(self._timed, before, times, strict=False)  # a group's title has no times
         return [(one.x, one.width) for one, was, is_now in columns if was != is_now]
 

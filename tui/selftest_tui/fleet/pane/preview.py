@@ -126,7 +126,7 @@ class Preview(Widget):
         self._shown: Shown | None = None
         self._last_text = ""
         self._parsed: tuple[tuple[PaneText, int, int, int], Shown] | None = None
-        """What was parsed last, and its result."""
+        """Last capture with the part of it that was wanted, and the result."""
         self._words = ""
         self._kept: tuple[str, ...] = ()
         """The lines of a screen that was captured elsewhere."""
