@@ -150,7 +150,7 @@ def _sandbox_ms(folder: Path) -> float:
     """Measure how much later a program starts in the sandbox."""
     plain = ["/bin/true"]
     isolated = sandbox_argv(
-        plain, writable=[], readable=[], cwd=Path("/"), home=Path.home(), environment={}, bindings={}
+        plain, writable=[], readable=[], cwd=Path("/"), environment={}, bindings={}
     )  # fmt: skip
     spent = {}
     for name, argv in (("plain", plain), ("isolated", isolated)):

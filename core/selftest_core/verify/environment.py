@@ -17,7 +17,7 @@ import shutil
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from selftest_core.collect.collection import default_pytest_command
 from selftest_core.errors import ToolFailedError, ToolMissingError
@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 
 _ABOUT = (
     "import json,sys,sysconfig;"
-    "print(json.dumps([sys.prefix,sys.base_prefix,getattr(sys,'_base_executable',sys.executable),sys.version,sysconfig.get_platform(),sys.implementation.cache_tag]))"
+    "print(json.dumps([sys.prefix,sys.base_prefix,getattr(sys,'_base_executable',sys.executable),sys.path,"
+    "sys.version,sysconfig.get_platform(),sys.implementation.cache_tag]))"
 )
 _PASSED_ON = ("LANG", "LC_ALL", "TZ")
 _CERTIFICATES = (
@@ -104,7 +105,11 @@ def find_testing(checkout: Path, config: Config, isolation: Isolation, environ: 
     words = config.verify_command or config.pytest_command
     found = find_environment(checkout, words, config.env, isolation, environ, config.setup_command)
     more = tuple(path for name in config.verify_readable if (path := Path(name)).exists())
-    environment = replace(found, readable=(*found.readable, *more))
+    readable = tuple(dict.fromkeys((*found.readable, *more, *_optional_programs(environ))))
+    # What tests may reach decides their results.
+    reach = json.dumps([found.digest, [str(path) for path in more], config.verify_network])
+    digest = hashlib.sha256(reach.encode()).hexdigest()[:24]
+    environment = replace(found, readable=readable, digest=digest)
     return Testing(environment, isolation, config.verify_timeout, config.verify_network)
 
 
@@ -147,14 +152,15 @@ def find_environment(
     if program is None or not os.access(program, os.X_OK):
         raise ToolMissingError(f"{words[0]} is not installed", "It is to run the tests.", _HINT)
     python = _interpreter(Path(program))
-    prefix, base_prefix, _, *about = _ask(python or ["python3"], checkout, environ)
+    prefix, base_prefix, _, paths, *about = _ask(python or ["python3"], checkout, environ)
     # A shim, such as pyenv's, is a shell script that looks for the program: it may be hidden where the tests run.
     own = Path(prefix) / "bin" / Path(program).name
     words = (str(own) if not python and own.is_file() else program, *words[1:])
     variables = _passed_on(names, environ)
     parts = [words, about, prefix, sorted(variables), isolation.kind, _installed(Path(prefix))]
     digest = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:24]
-    return Environment(words, digest, tuple(dict.fromkeys((Path(prefix), Path(base_prefix)))), checkout, variables)
+    readable = (Path(prefix), Path(base_prefix), *_links_to(Path(words[0])), *_import_folders(paths, checkout))
+    return Environment(words, digest, tuple(dict.fromkeys(readable)), checkout, variables)
 
 
 def _set_up_environment(
@@ -176,7 +182,7 @@ def _set_up_environment(
     python = str(own) if own.exists() else shutil.which("python3", path=environ.get("PATH", ""))
     if python is None:
         raise ToolMissingError("python3 is not installed", f"`{setup_command}` is to make an environment of it.", _HINT)
-    _, base_prefix, program, *about = _ask([python], checkout, environ)
+    _, base_prefix, program, _, *about = _ask([python], checkout, environ)
     uv = find_uv(environ)
     programs = () if uv is None else (uv.resolve(),)
     network = tuple((name, environ[name]) for name in _CERTIFICATES if environ.get(name))
@@ -188,15 +194,41 @@ def _set_up_environment(
     variables = _passed_on(names, environ)
     parts = [words, about, base_prefix, sorted(variables), isolation.kind, setup_command]
     digest = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:24]
-    readable = tuple(dict.fromkeys((Path(base_prefix), *programs, *certificates)))
+    readable = tuple(dict.fromkeys((Path(base_prefix), *_links_to(Path(program)), *programs, *certificates)))
     return Environment(tuple(words), digest, readable, checkout, variables, setup)
 
 
-def _ask(python: Sequence[str], checkout: Path, environ: Mapping[str, str]) -> list[str]:
-    """Ask an interpreter for its prefix, the prefix and program of the one that it is made of, and its version."""
+def _links_to(program: Path) -> list[Path]:
+    """List the links from an interpreter to the file that is run: each must be there, and may lie anywhere."""
+    found: list[Path] = []
+    while program.is_symlink() and program not in found:
+        found.append(program)
+        program = program.parent / program.readlink()
+    return [*found, program] if found else []
+
+
+def _import_folders(paths: Sequence[str], checkout: Path) -> list[Path]:
+    """List the folders that an interpreter imports from, such as those of editable installations beside the checkout.
+
+    What lies in the checkout comes from the tested tree.
+    """
+    folders = [Path(path) for path in paths if os.path.isabs(path)]  # noqa: PTH117 -- "" is the current folder
+    return [
+        one for one in folders if one.exists() and not one.is_relative_to(checkout) and not checkout.is_relative_to(one)
+    ]
+
+
+def _optional_programs(environ: Mapping[str, str]) -> list[Path]:
+    """List the folders below /opt whose programs are on PATH."""
+    folders = [Path(one) for one in environ.get("PATH", "").split(os.pathsep) if one.startswith("/opt/")]
+    return list(dict.fromkeys(Path(*one.parts[:3]) for one in folders if len(one.parts) > 2 and one.exists()))
+
+
+def _ask(python: Sequence[str], checkout: Path, environ: Mapping[str, str]) -> list[Any]:
+    """Ask an interpreter for its prefix, those of the one that it is made of, its import folders, and its version."""
     done = run([*python, "-c", _ABOUT], timeout=60, cwd=checkout, env=dict(environ))
     try:
-        found: list[str] = json.loads(done.stdout)
+        found: list[Any] = json.loads(done.stdout)
     except ValueError as error:
         title = f"{python[0]} is no Python that runs"
         raise ToolFailedError(title, done.stderr_end, _HINT, argv=done.argv) from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from typing import TYPE_CHECKING
@@ -81,8 +82,13 @@ async def test_the_sandbox_of_verifications_is_tried(tmp_path: Path) -> None:
     environ["SELFTEST_TUI_VERIFY_ISOLATION"] = "require"
     found = (await checks(environ, tmp_path))["bubblewrap"]
     assert (found.status, "`verify` refuses" in found.text) == ("failed", True)
+    # One that isolates nothing is found out by the probe, and one that runs nothing as well.
+    without = '#!/bin/sh\nwhile [ "$1" != -- ]; do shift; done\nshift\nexec "$@"\n'
+    (tmp_path / "bin" / "bwrap").write_text(without)
+    found = (await checks({**environ, "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"}, tmp_path))["bubblewrap"]
+    assert (found.status, "read a planted secret" in found.text) == ("failed", True)
     program(tmp_path / "bin", "bwrap", "", 0)
-    assert (await checks(environ, tmp_path))["bubblewrap"].status == "ok"
+    assert (await checks(environ, tmp_path))["bubblewrap"].status == "failed"
     environ["SELFTEST_TUI_VERIFY_ISOLATION"] = "none"
     assert (await checks(environ, tmp_path))["bubblewrap"].status == "warning"
 

@@ -68,7 +68,6 @@ def contained_argv(
         readable=[*testing.environment.readable, *readable, *replaced],
         mounts={place / path: slot.environment / path for path in slot.made} | _replacements(slot, testing),
         cwd=place,
-        home=Path.home(),
         environment=variables,
         network=network,
         disk=testing.disk,
