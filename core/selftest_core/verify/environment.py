@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from selftest_core.verify.sandbox import Isolation
 
 _ABOUT = (
-    "import json,sys,sysconfig;"
+    "import sys;sys.path[:]=[one for one in sys.path if one];import json,sysconfig;"
     "print(json.dumps([sys.prefix,sys.base_prefix,getattr(sys,'_base_executable',sys.executable),sys.path,"
     "sys.version,sysconfig.get_platform(),sys.implementation.cache_tag]))"
 )

@@ -12,7 +12,7 @@ import secrets
 import shutil
 import threading
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from selftest_core.frozen import dataclass
 from selftest_core.tools.process import spawn
@@ -120,6 +120,11 @@ def collect_tests(
     return (start or PytestProcess)(slot, [], testing, lambda _test, _run: None, should_stop).collect(files)
 
 
+def is_module(command: Sequence[str]) -> bool:
+    """True for `python -m pytest`, which imports from the folder where it starts; the program `pytest` does not."""
+    return not command or "-m" in command
+
+
 class PytestProcess:
     """One process of pytest, and its results."""
 
@@ -148,6 +153,8 @@ class PytestProcess:
         self._is_done = False
         self._foreign: list[str] = []
         self._canary = ""
+        self._canary_name = f"test_{secrets.token_hex(4)}"
+        self._replaced: list[str] = []
         self._found: dict[str, Execution] = {}
         self._output = Output()
         self._absent = slot.absent()
@@ -181,6 +188,9 @@ class PytestProcess:
 
     def _distrust(self) -> str:
         """The reason why no result of this process can be trusted; empty where they can."""
+        if self._replaced:
+            names = ", ".join(self._replaced[:3])
+            return f"code of the tree has replaced what decides results: {names}"
         if self._foreign:
             return f"another tree was tested: {self._foreign[0]} was imported"
         if self._canary and self._canary != "failed":
@@ -211,6 +221,8 @@ class PytestProcess:
                     "foreign": [] if self._testing.isolation.is_isolated else [str(self._testing.environment.checkout)],
                     "absent": list(self._absent),
                     "nonce": self._nonce,
+                    "canary": self._canary_name,
+                    "imports_here": is_module(self._testing.environment.command),
                     "wishes": str(self._wishes),
                 }
             )
@@ -239,14 +251,16 @@ class PytestProcess:
         return contained_argv(
             [*words, "-p", PLUGIN, "-p", "no:cacheprovider", "--", *files],
             self._slot, self._testing, self._variables(plugins, orders),
-            readable=[plugins, orders], network=self._testing.network,
+            network=self._testing.network,
         )  # fmt: skip
 
     def _variables(self, plugins: Path, orders: Path) -> dict[str, str]:
         return {
             **contained_variables(self._slot, self._testing),
             "PYTHONPATH": str(plugins),
-            "PYTHONSAFEPATH": "",
+            # `python -m` would import from the tree first: a pytest.py of the tree, or its plugins, would judge it.
+            # The plugin adds the folder once pytest is loaded. Python before 3.11 does not know the variable.
+            "PYTHONSAFEPATH": "1",
             "PYTEST_ADDOPTS": "",
             testing_plugin.VARIABLE: str(orders),
         }
@@ -294,10 +308,11 @@ class PytestProcess:
     def _take(self, text: bytes) -> bool:
         try:
             line = json.loads(text)
-        except ValueError:
-            return False
-        if not isinstance(line, dict) or line.get("nonce") != self._nonce:
-            return False
+            return isinstance(line, dict) and line.get("nonce") == self._nonce and self._take_line(line)
+        except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
+            return False  # no line of the plugin's: whoever wrote it, a test without a result is told as such
+
+    def _take_line(self, line: Mapping[str, Any]) -> bool:
         if "collected" in line:
             self._collected = dict.fromkeys(str(name) for name in line["collected"])
             self._errors = {str(name): str(why) for name, why in dict(line["errors"]).items()}
@@ -310,6 +325,8 @@ class PytestProcess:
             self._end(str(line["ended"]), word, float(line["seconds"]), str(line["output"]), reason)
         elif "foreign" in line:
             self._foreign += [str(path) for path in line["foreign"]]
+        elif "replaced" in line:
+            self._replaced = [str(name) for name in line["replaced"]]
         elif "done" in line:
             self._is_done = True
         return True
@@ -327,7 +344,7 @@ class PytestProcess:
 
     def _end(self, test: str, word: str, seconds: float, output: str, reason: str = "") -> None:
         self._begun = ""
-        if test == testing_plugin.CANARY:
+        if test == self._canary_name:
             self._canary = word
         elif test in self._tests and test not in self._found:
             result = Result(word) if word in set(Result) else Result.ERROR

@@ -8,13 +8,17 @@ and appends JSON lines to `results`:
     {"ended": node id, "result": word, "seconds": s, "output": text, "absent": path | null}
     {"collected": [node id], "errors": {file: text}, "absent": {file: path}}
     {"foreign": [path]}                                  modules of the project that were not imported from its tree
+    {"replaced": [name]}                                 functions of pytest that the project's code has replaced
     {"done": exit status}
 
 The file that the order `wishes` names, if any, gets lines of node ids to run before the others, the most wanted first.
 
 `tests` null runs everything. Files are collected whole and filtered here: one id that is missing must not stop the
 others. Paths in `absent` have no content here, such as submodules: lines say whether one was opened. A canary test of
-ours must fail; where it is reported as passed, somebody rewrites results.
+ours, which the order `canary` names, must fail; where it is reported as passed, somebody rewrites results.
+
+Where the order `imports_here` is true, the folder of the tree comes to the path of imports only once pytest and the
+installed plugins are loaded: no file of the tree can take their place. The orders are removed as soon as they are read.
 
 It must import nothing but the standard library, and keep to Python 3.8 and pytest 6.
 """
@@ -28,7 +32,6 @@ import time
 from typing import Any
 
 VARIABLE = "SELFTEST_VERIFY"
-CANARY = "selftest-canary"
 OUTPUT = 20000
 """Characters of a report that are kept: its beginning and its end."""
 
@@ -42,14 +45,73 @@ _OPTIONS = {
 _write, _read, _open, _dumps, _clock, _getpid = os.write, os.read, os.open, json.dumps, time.monotonic, os.getpid
 _path = os.environ.get(VARIABLE)
 """Read here too: a conftest.py may clear the environment of variables that its tests should not see."""
+_orders: Any = None
+_originals: Any = {}
+_JUDGES = {
+    "_pytest.python": (
+        "Function.runtest", "Function.setup", "pytest_pyfunc_call", "pytest_pycollect_makeitem", "PyCollector.collect",
+    ),
+    "_pytest.unittest": ("TestCaseFunction.runtest",),
+    "_pytest.runner": (
+        "runtestprotocol", "call_and_report", "CallInfo.from_call", "pytest_runtest_makereport", "pytest_runtest_call",
+        "pytest_runtest_protocol",
+    ),
+    "_pytest.reports": (
+        "TestReport.__init__", "TestReport.from_item_and_call", "BaseReport.failed", "BaseReport.passed",
+    ),
+    "_pytest.main": ("Session.perform_collect", "pytest_runtestloop"),
+    "_pytest.raises": ("raises", "RaisesExc.__exit__"),
+    "_pytest.python_api": ("raises", "RaisesContext.__exit__"),
+    "_pytest.assertion.rewrite": ("AssertionRewritingHook.exec_module", "rewrite_asserts"),
+    "pluggy._hooks": ("HookCaller.__call__", "_HookCaller.__call__"),
+    "pluggy._callers": ("_multicall",),
+    "pluggy._manager": ("PluginManager._hookexec",),
+    "unittest.case": (
+        "TestCase.run", "TestCase.fail", "TestCase.assertEqual", "TestCase.assertTrue", "TestCase._baseAssertEqual",
+    ),
+}  # fmt: skip
+"""What decides a result, by module and name. Those of other versions of pytest are not there, and left out."""
+
+
+def pytest_load_initial_conftests() -> None:
+    """Read the orders, and remember pytest as it is, before any file of the tree is loaded."""
+    global _orders
+    # It was for the start of pytest alone: programs that tests start must find what lies beside them.
+    os.environ.pop("PYTHONSAFEPATH", None)
+    if not _path or _orders is not None:
+        return
+    with open(_path, encoding="utf-8") as file:  # noqa: PTH123 -- pathlib may be patched by a project's tests
+        _orders = json.load(file)
+    os.unlink(_path)  # noqa: PTH108
+    if _orders.get("imports_here"):
+        sys.path.insert(0, os.getcwd())  # noqa: PTH109
+    _originals.update(_judges())
+
+
+# What `pytest.hookimpl(tryfirst=True)` does, without importing pytest.
+setattr(pytest_load_initial_conftests, "pytest_impl", {"tryfirst": True})  # noqa: B010
+
+
+def _judges() -> Any:
+    """What decides results, as it is now: each function, and its code, which can be exchanged alone."""
+    found = {}
+    for module, names in _JUDGES.items():
+        for name in names:
+            # By the dictionaries, so that nothing of a replaced class is called.
+            value = sys.modules.get(module)
+            for part in name.split("."):
+                value = None if value is None else getattr(value, "__dict__", {}).get(part)
+            value = getattr(value, "__func__", value)
+            if value is not None:
+                found[module + "." + name] = (value, getattr(value, "__code__", None))
+    return found
 
 
 def pytest_cmdline_main(config: Any) -> None:
     """Begin once all options are known. Returns None: pytest goes on."""
-    if not _path or hasattr(config, "workerinput"):
+    if _orders is None or hasattr(config, "workerinput"):
         return
-    with open(_path, encoding="utf-8") as file:  # noqa: PTH123 -- pathlib may be patched by a project's tests
-        orders = json.load(file)
+    orders = _orders
     for name, value in _OPTIONS.items():
         if hasattr(config.option, name):
             setattr(config.option, name, value)
@@ -77,6 +139,7 @@ class Testing:
         self._begun: dict[str, float] = {}
         self._name_of: dict[str, str] = {}
         self._nonce = orders.get("nonce", "")
+        self._canary = orders.get("canary", "canary")
         self._wishes = (
             _open(orders["wishes"], os.O_RDONLY | getattr(os, "O_CLOEXEC", 0)) if "wishes" in orders else None
         )
@@ -116,9 +179,9 @@ class Testing:
             chosen = [item for item in items if self._name_of[item.nodeid] in self._wanted]
             items[:] = chosen
         self._session = session
-        canary = _canary(session)
+        canary = _canary(session, self._canary)
         if canary is not None:
-            self._name_of[canary.nodeid] = CANARY
+            self._name_of[canary.nodeid] = self._canary
             items.insert(0, canary)
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
@@ -139,6 +202,7 @@ class Testing:
         result, output = _result(reports)
         # Before the result: a later test may end the process.
         self._tell_foreign()
+        self._tell_replaced()
         self._tell(
             ended=self._name_of.get(nodeid, nodeid), result=result, seconds=round(seconds, 4), output=_cut(output),
             absent=self._touched,
@@ -170,7 +234,15 @@ class Testing:
     def pytest_sessionfinish(self, session: Any, exitstatus: Any) -> None:
         """Say that nothing is missing."""
         self._tell_foreign()
+        self._tell_replaced()
         self._tell(done=int(exitstatus))
+
+    def _tell_replaced(self) -> None:
+        """Name what decides results, and is not what it was."""
+        now = _judges()
+        found = sorted(name for name, was in _originals.items() if now.get(name) is None or not _same(was, now[name]))
+        if found:
+            self._tell(replaced=found)
 
     def _tell_foreign(self) -> None:
         """Name modules of the project that came from elsewhere, among those that are new."""
@@ -219,19 +291,23 @@ class Testing:
 setattr(Testing.pytest_collection_modifyitems, "pytest_impl", {"trylast": True})  # noqa: B010
 
 
-def _canary(session: Any) -> Any:
+def _same(was: Any, now: Any) -> bool:
+    return all(one is other for one, other in zip(was, now))  # noqa: B905 -- Python 3.8
+
+
+def _canary(session: Any, name: str) -> Any:
     """A test that fails, run by the project's own hooks."""
     import pytest  # there, where this plugin is loaded
 
-    class Canary(pytest.Item):
+    class Function(pytest.Item):
         def runtest(self) -> None:
-            raise AssertionError("the canary fails, always")
+            raise AssertionError("assert 1 == 2")
 
         def reportinfo(self) -> Any:
-            return "", 0, CANARY
+            return "", 0, name
 
     try:
-        return Canary.from_parent(session, name=CANARY)
+        return Function.from_parent(session, name=name)
     except Exception:  # an odd pytest: the reader sees that no canary ran, and trusts no result
         return None
 

@@ -14,7 +14,7 @@ import pytest
 
 from core.review.repositories import Repository
 from core.verify.desks import ISOLATIONS, NONE, SANDBOX, laid, with_pytest
-from selftest_core.verify.runner import collect_tests, run_tests
+from selftest_core.verify.runner import PytestProcess, collect_tests, run_tests
 from selftest_core.verify.schedule import Order
 from selftest_core.verify.verdicts import Execution, Result
 
@@ -54,9 +54,8 @@ def test_deletes_all_files_and_exits():
         shutil.rmtree(name, ignore_errors=True)
     os._exit(0)
 def test_replaces_our_files_and_exits():
-    import json, pathlib
     orders = os.environ["SELFTEST_VERIFY"]
-    for path in (json.load(open(orders))["results"], orders):
+    for path in (os.path.join(os.path.dirname(orders), "results"), orders):
         try: os.remove(path)
         except OSError: pass
         else: os.symlink(os.path.abspath("own"), path)
@@ -167,11 +166,10 @@ def test_files_that_are_wanted_meanwhile_are_run_before_others(
 ) -> None:
     # It goes on once the new order has reached the process, so that no time matters.
     waits = """
-import json, os, time
+import os, time
 def test_one(): pass
 def test_two():
-    with open(os.environ["SELFTEST_VERIFY"]) as file:
-        wishes = json.load(file)["wishes"]
+    wishes = os.path.join(os.path.dirname(os.environ["SELFTEST_VERIFY"]), "wishes")
     while not os.stat(wishes).st_size:
         time.sleep(0.01)
 """
@@ -305,14 +303,66 @@ _pytest.runner.CallInfo.from_call = classmethod(never)
 
 
 @pytest.mark.parametrize("conftest", LIARS.values(), ids=LIARS)
-def test_a_project_that_rewrites_results_is_found_by_the_canary(
-    tmp_path: Path, repository: Repository, conftest: str
-) -> None:
+def test_a_project_that_rewrites_results_is_found(tmp_path: Path, repository: Repository, conftest: str) -> None:
     with laid(tmp_path, repository, {"conftest.py": conftest, "test_it.py": "def test_it(): assert 0\n"}) as slot:
         ran = run_tests(slot, ["test_it.py::test_it"], with_pytest(repository.folder))
     found = ran.runs["test_it.py::test_it"]
     assert found.result is Result.NOT_RUN
-    assert "canary" in found.reason
+    assert "canary" in found.reason or "has replaced what decides results: _pytest.runner.CallInfo" in found.reason
+
+
+REPLACED = {
+    "a function": "import _pytest.python\n_pytest.python.Function.runtest = lambda self: None\n",
+    "its code": "import _pytest.python\n_pytest.python.Function.runtest.__code__ = (lambda self: None).__code__\n",
+    "an assertion of unittest": "import unittest\nunittest.TestCase.assertEqual = lambda *words: None\n",
+}
+
+
+@pytest.mark.parametrize("product", REPLACED.values(), ids=REPLACED)
+def test_a_product_that_replaces_pytest_makes_the_result_unknown(
+    tmp_path: Path, repository: Repository, product: str
+) -> None:
+    files = {"product.py": product, "test_it.py": "import product\ndef test_it(): assert 0\n"}
+    with laid(tmp_path, repository, files) as slot:
+        ran = run_tests(slot, ["test_it.py::test_it"], with_pytest(repository.folder))
+    found = ran.runs["test_it.py::test_it"]
+    assert (found.result, "has replaced what decides results" in found.reason) == (Result.NOT_RUN, True)
+
+
+SHADOWS = {
+    "pytest.py": "raise SystemExit(0)\n",
+    "json.py": "raise SystemExit(0)\n",
+    "planted.dist-info/entry_points.txt": "[pytest11]\nplanted = planted\n",
+}
+
+
+@pytest.mark.parametrize("path", SHADOWS)
+def test_no_file_of_the_tree_takes_the_place_of_pytest(tmp_path: Path, repository: Repository, path: str) -> None:
+    planted = "import pytest\n@pytest.hookimpl(wrapper=True)\ndef pytest_pyfunc_call(): return True\n"
+    files = {path: SHADOWS[path], "planted.py": planted, "planted.dist-info/METADATA": "Name: planted\nVersion: 1\n"}
+    files["test_it.py"] = "import thing\ndef test_it(): assert 0\ndef test_good(): assert thing.VALUE\n"
+    files["thing.py"] = "VALUE = 1\n"
+    with laid(tmp_path, repository, files) as slot:
+        testing = with_pytest(repository.folder, has_plugins=True)
+        ran = run_tests(slot, ["test_it.py::test_it", "test_it.py::test_good"], testing)
+    # What lies at the top of the tree is imported all the same, once pytest is there.
+    assert [one.result for one in ran.runs.values()] == [Result.FAILED, Result.PASSED], list(ran.runs.values())
+
+
+def tell_nobody(_test: str, _run: Execution) -> None:
+    """Take a result that nobody waits for."""
+
+
+@pytest.mark.parametrize("line", ['{"collected": 1}', '{"ended": [], "result": {}, "seconds": "x"}', "[" * 100_000])
+def test_lines_of_a_wrong_type_are_no_results(tmp_path: Path, repository: Repository, line: str) -> None:
+    with laid(tmp_path, repository, {"test_it.py": "def test_it(): pass\n"}) as slot:
+        process = PytestProcess(
+            slot, ["test_it.py::test_it"], with_pytest(repository.folder), tell_nobody, lambda: False
+        )
+        nonce = process._nonce
+        text = line.replace("{", f'{{"nonce": "{nonce}", ', 1).encode()
+        assert process._take(text) is False
+        assert process.hold()["test_it.py::test_it"].result is Result.PASSED
 
 
 def test_an_installed_copy_of_the_project_makes_the_result_unknown(tmp_path: Path, repository: Repository) -> None:
@@ -396,8 +446,9 @@ def test_a_line_that_a_test_forges_is_not_believed(tmp_path: Path, repository: R
     source = """
 import json, os
 def test_it():
-    orders = json.load(open(os.environ["SELFTEST_VERIFY"]))
-    with open(orders["results"], "a") as file:
+    orders = os.environ["SELFTEST_VERIFY"]
+    assert not os.path.exists(orders)  # they hold the word without which no line is believed
+    with open(os.path.join(os.path.dirname(orders), "results"), "a") as file:
         line = {"ended": "test_it.py::test_other", "result": "passed", "seconds": 0, "output": ""}
         file.write(json.dumps(line) + "\\n")
         file.write("no json\\n[1]\\n" + "x" * 2_000_000 + "\\n")
@@ -405,7 +456,7 @@ def test_other(): assert 0
 """
     with laid(tmp_path, repository, {"test_it.py": source}) as slot:
         ran = run_tests(slot, ["test_it.py::test_it", "test_it.py::test_other"], with_pytest(repository.folder))
-    assert ran.runs["test_it.py::test_other"].result is Result.FAILED
+    assert [one.result for one in ran.runs.values()] == [Result.PASSED, Result.FAILED]
 
 
 def test_collection_names_tests_and_files_that_do_not_import(tmp_path: Path, repository: Repository) -> None:

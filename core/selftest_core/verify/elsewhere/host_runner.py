@@ -136,7 +136,7 @@ class Job:
         files = [name for name in self.job["files"] if (self.tree / name).exists()]
         environment = {
             "PATH": os.environ.get("PATH", os.defpath), "LANG": "C.UTF-8", "CI": "true",
-            "PYTHONDONTWRITEBYTECODE": "1", "PYTHONUNBUFFERED": "1", "PYTHONSAFEPATH": "", "PYTEST_ADDOPTS": "",
+            "PYTHONDONTWRITEBYTECODE": "1", "PYTHONUNBUFFERED": "1", "PYTHONSAFEPATH": "1", "PYTEST_ADDOPTS": "",
         }  # fmt: skip
         environment.update(self.job["variables"])
         environment.update(HOME=str(self.folder / "home"), TMPDIR=str(self.folder / "tmp"))
