@@ -15,7 +15,6 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from selftest_core.frozen import dataclass
-from selftest_core.tools.process import spawn
 from selftest_core.verify import testing_plugin
 from selftest_core.verify.commands.contained import (
     DiskLimit,
@@ -26,6 +25,7 @@ from selftest_core.verify.commands.contained import (
     end_orphans,
     link_made,
     place_of,
+    start_contained,
 )
 from selftest_core.verify.commands.junit import collect_reported, is_reported, run_reported
 from selftest_core.verify.schedule import Order
@@ -228,8 +228,8 @@ class PytestProcess:
             )
         )
         link_made(slot, self._testing)
-        process = spawn(
-            self._argv(plugins, orders, files), cwd=slot.tree_folder, env=self._variables(plugins, orders), pipe=True
+        process = start_contained(
+            self._argv(plugins, orders, files), slot, self._testing, self._variables(plugins, orders)
         )
         reader = threading.Thread(target=self._output.read, args=(process,), daemon=True)
         reader.start()

@@ -41,7 +41,7 @@ MAX_FILE = 2 * 1024**3
 """Bytes of one file that a test may write."""
 MAX_DISK = 4 * 1024**3
 """Bytes that one run may write: to /tmp, which lies in memory, and as many below its slot."""
-_LIMITS = ("prlimit", f"--nproc={MAX_PROCESSES}", f"--fsize={MAX_FILE}", "--core=0", "--")
+_LIMITS = (f"--nproc={MAX_PROCESSES}", f"--fsize={MAX_FILE}", "--core=0", "--")
 """Set inside: outside they would count all processes of the person."""
 _TOP = ("usr", "bin", "sbin", "nix", "gnu", "sys/devices/system")
 """Folders of the system; /sys says how many processors there are. All of /lib* come to them."""
@@ -156,6 +156,7 @@ def probe(environ: Mapping[str, str]) -> tuple[Completed, list[str] | None]:
             [sys.executable, "-I", "-S", str(script), *planted],
             writable=[], readable=[Path(sys.prefix), Path(sys.base_prefix), script], cwd=Path("/"),
             environment={"PATH": environ.get("PATH", os.defpath)}, bindings={},
+            environ=environ,
         )  # fmt: skip
         done = run(argv, timeout=20, cwd=Path("/"), env=dict(environ))
     try:
@@ -193,13 +194,22 @@ def sandbox_argv(
     mounts: Mapping[Path, Path] | None = None,
     network: bool = False,
     disk: int = MAX_DISK,
+    environ: Mapping[str, str] | None = None,
 ) -> list[str]:
     """The command line that runs `argv` isolated.
 
     `writable`, `readable`: folders that are shown beside the system's own. `bindings`: more writable folders, by where
-    they appear; `mounts`: read-only ones, over all others. `disk`: bytes that /tmp may hold.
+    they appear; `mounts`: read-only ones, over all others. `disk`: bytes that /tmp may hold. `environ`: where
+    bubblewrap is looked for.
     """
-    made = [PROGRAM, "--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL"]
+    made = [
+        _program(PROGRAM, os.environ if environ is None else environ),
+        "--unshare-all",
+        "--die-with-parent",
+        "--new-session",
+        "--cap-drop",
+        "ALL",
+    ]
     made += ["--share-net"] if network else []
     for path in _system():
         # A link of the system, such as /bin, stays one; what it leads to is shown below its own name.
@@ -208,8 +218,8 @@ def sandbox_argv(
     made += ["--dev", "/dev", "--size", str(disk), "--tmpfs", "/dev/shm", "--proc", "/proc"]
     # Settings of the kernel belong to root, which a sandbox that root started still is.
     made += ["--ro-bind", "/proc/sys", "/proc/sys"]
-    for name in ("/tmp", "/run", "/var/tmp"):
-        made += ["--size", str(disk), "--tmpfs", name]
+    for name, size in (("/tmp", disk), ("/var/tmp", disk), ("/run", disk // 64)):
+        made += ["--size", str(size), "--tmpfs", name]
     made += ["--symlink", "/run", "/var/run"]
     for path in _for_network() if network else ():
         made += ["--ro-bind", str(path), str(path)]
@@ -225,7 +235,13 @@ def sandbox_argv(
     made += ["--remount-ro", "/", "--chdir", str(cwd), "--clearenv"]
     for name, value in environment.items():
         made += ["--setenv", name, value]
-    return [*_with_filter(made), "--", *_LIMITS, *argv]
+    return [*_with_filter(made), "--", _program("prlimit", os.environ), *_LIMITS, *argv]
+
+
+def _program(name: str, environ: Mapping[str, str]) -> str:
+    """Return the path of a program. Relative folders of PATH would be looked for where agents' files are."""
+    folders = [one for one in environ.get("PATH", os.defpath).split(os.pathsep) if os.path.isabs(one)]  # noqa: PTH117
+    return shutil.which(name, path=os.pathsep.join(folders)) or name
 
 
 def _uncovered(paths: Iterable[Path]) -> list[Path]:

@@ -64,6 +64,21 @@ def test_what_is_not_named_is_not_there(place: str, tmp_path: Path, slot: Path) 
     assert [one.name for one in (folder / ".ssh").iterdir()] == ["id_rsa"]
 
 
+def test_no_program_of_the_tree_is_taken_for_ours(slot: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("bwrap", "sh", "prlimit"):
+        (slot / name).write_text(f"#!/bin/sh\ntouch {slot}/reached\n")
+        (slot / name).chmod(0o755)
+    monkeypatch.chdir(slot)
+    monkeypatch.setenv("PATH", f".:{os.environ['PATH']}")
+    assert inside("/bin/echo", "ran", folder=slot) == "ran\n"
+    assert not (slot / "reached").exists()
+
+
+def test_nothing_of_ours_is_open_inside(slot: Path) -> None:
+    # ls opens the folder that it lists.
+    assert inside("ls", "/proc/self/fd", folder=slot).split() == ["0", "1", "2", "3"]
+
+
 def test_no_right_of_root_is_kept(slot: Path) -> None:
     said = inside("sh", "-c", "grep Cap /proc/self/status; grep NoNewPrivs /proc/self/status", folder=slot)
     assert "NoNewPrivs:\t1" in said

@@ -74,6 +74,13 @@ def contained_argv(
     )
 
 
+def start_contained(argv: Sequence[str], slot: Slot, testing: Testing, variables: Mapping[str, str]) -> Running:
+    """Start what `contained_argv` made. What is outside of the sandbox gets none of the tests' folders or variables."""
+    if not testing.isolation.is_isolated:
+        return spawn(argv, cwd=slot.tree_folder, env=dict(variables), pipe=True)
+    return spawn(argv, cwd=slot.folder, env={"PATH": os.defpath}, pipe=True)
+
+
 def contained_variables(slot: Slot, testing: Testing) -> dict[str, str]:
     """Return the variables that every command in a slot gets."""
     path = os.environ.get("PATH", os.defpath)
@@ -126,7 +133,7 @@ def run_in_slot(
     link_made(slot, testing)
     whole = contained_argv(argv, slot, testing, variables, writable=writable, network=network)
     disk = DiskLimit(slot.folder, testing.disk)
-    process = spawn(whole, cwd=slot.tree_folder, env=dict(variables), pipe=True)
+    process = start_contained(whole, slot, testing, variables)
     processes = ProcessLimit(process.pid)
     output = Output()
     reader = threading.Thread(target=output.read, args=(process,), daemon=True)
