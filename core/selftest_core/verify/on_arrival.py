@@ -23,11 +23,10 @@ from selftest_core.run.outcome.claims import ChosenIsolation, ClaimResult, Claim
 from selftest_core.verify.environment import Testing, find_testing
 from selftest_core.verify.kept.results import Results
 from selftest_core.verify.local import LocalVerifier, jobs_of
-from selftest_core.verify.runner import UNIMPORTABLE
 from selftest_core.verify.sandbox import choose_isolation
 from selftest_core.verify.schedule import judge_tests
 from selftest_core.verify.slots import remove_tree
-from selftest_core.verify.verdicts import Result, Verdict
+from selftest_core.verify.verdicts import UNIMPORTABLE, Result, Verdict
 from selftest_core.verify.verifier import Driver, StoppedError
 
 if TYPE_CHECKING:

@@ -29,7 +29,7 @@ from selftest_core.verify.commands.contained import (
 )
 from selftest_core.verify.commands.junit import collect_reported, is_reported, run_reported
 from selftest_core.verify.schedule import Order
-from selftest_core.verify.verdicts import Execution, Result
+from selftest_core.verify.verdicts import UNIMPORTABLE, Execution, Result
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from selftest_core.verify.environment import Testing
     from selftest_core.verify.slots import Slot
 
-UNIMPORTABLE = "its file cannot be imported"
 PLUGIN = "selftest_testing_plugin"
 _TICK = 0.02
 START_TIMEOUT = 120.0

@@ -10,6 +10,8 @@ questions are asked once. The plan, cheapest first:
    earlier ones.
 3. A culprit is named only after three reds with it and three greens without it.
 4. Before: all owned tests on the base with the candidate's test files, in one process.
+5. Control: what is green on the candidate, on the same tree with its assertions turned round, in one process. A test
+   that is green there too cannot fail. If the base's own can, the change that took that away is found by bisection.
 
 Of very many red tests on one tree a few are repeated first, and the others only if one of these turns green.
 
@@ -23,7 +25,7 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Protocol
 
 from selftest_core.frozen import dataclass
-from selftest_core.verify.verdicts import Effect, Execution, Result, Verdict, effect_of, verdict_of
+from selftest_core.verify.verdicts import UNIMPORTABLE, Effect, Execution, Result, Verdict, effect_of, verdict_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
@@ -37,6 +39,8 @@ MANY, MANY_PART = 10, 0.3
 SAMPLE = 3
 MOST_AFFECTING = 4
 """Changes that affect a test which nobody owns, of which it is asked whether one had turned it green."""
+PASSED_ALL_THE_SAME = frozenset({Result.PASSED, Result.SKIPPED, Result.XFAILED, Result.XPASSED})
+"""Results of a control that accuse: the test ran, and did not fail."""
 ALONE = -1
 """The number of a run without other tests, in `Job.runs`."""
 _LAST = 1 << 30
@@ -78,6 +82,10 @@ class Line(Protocol):
 
     def before(self) -> str:
         """The tree of the base with the candidate's test files."""
+        ...
+
+    def control(self, tree: str) -> tuple[str, Collection[str]]:
+        """The tree in which the tests must fail, and the test files for which that could be made of it."""
         ...
 
 
@@ -198,10 +206,13 @@ def verify(
         hints += sorted({cause.culprit for cause in found if cause.culprit is not None} - set(hints))
 
     befores = yield from _judge_all(line.before(), tests, "before", memory)
+    green = [test for test in tests if afters[test] is Verdict.GREEN]
+    causes |= yield from _control(line, green, memory)
     reports = []
     for test in tests:
         before, cause = befores[test], causes.get(test, _Cause())
-        after = Verdict.FLAKY if cause.is_flaky else afters[test]
+        after = Verdict.CANNOT_FAIL if cause.cannot_fail else afters[test]
+        after = Verdict.FLAKY if cause.is_flaky else after
         after = Verdict.ORDER_DEPENDENT if cause.is_order_dependent else after
         reports.append(
             TestReport(
@@ -225,6 +236,7 @@ class _Cause:
     reason: str = ""
     is_flaky: bool = False
     is_order_dependent: bool = False
+    cannot_fail: bool = False
 
 
 _FLAKY = _Cause(reason="flaky while its cause was looked for", is_flaky=True)
@@ -232,7 +244,7 @@ _FLAKY = _Cause(reason="flaky while its cause was looked for", is_flaky=True)
 
 def _effect(before: Verdict, after: Verdict, cause: _Cause) -> Effect:
     """A test that its own change had turned green, and a later change turned red again, is broken."""
-    if cause.culprit is not None and after is Verdict.RED:
+    if cause.culprit is not None and after in (Verdict.RED, Verdict.CANNOT_FAIL):
         return Effect.BROKEN
     return effect_of(before, after)
 
@@ -280,6 +292,60 @@ def _investigate(
     )
 
 
+def _control(line: Line, tests: Sequence[str], memory: _Memory) -> Generator[list[Job], Answers, dict[str, _Cause]]:
+    """Run green tests where they must fail, and find out why one does not."""
+    tree, files = line.control(line.prefix(len(line.items)))
+    wanted = [test for test in tests if test.partition("::")[0] in files]
+    runs = yield from _together([_once(tree, test, "control") for test in wanted], memory)
+    causes = {
+        test: _Cause(reason=f"it was not seen to fail where it must: {run.reason or run.result}", cannot_fail=True)
+        for test, run in zip(wanted, runs, strict=True)
+        if not can_fail(run)
+    }
+    suspects = [test for test, run in zip(wanted, runs, strict=True) if run.result in PASSED_ALL_THE_SAME]
+    hints: list[int] = []
+    # One change that patches pytest is the cause for all: it is looked for with a few of them.
+    for part in (_spread(suspects, SAMPLE), suspects):
+        left = [test for test in part if test not in causes or causes[test].culprit is None]
+        found = yield from _together([_investigate_control(line, test, hints) for test in left], memory)
+        causes |= dict(zip(left, found, strict=True))
+        hints += sorted({cause.culprit for cause in found if cause.culprit is not None} - set(hints))
+    return causes
+
+
+_CANNOT = "it stays green with its assertions turned round"
+
+
+def _investigate_control(line: Line, test: str, hints: Sequence[int]) -> _Task[_Cause]:
+    """Find out why a test stays green where it must fail."""
+    count = len(line.items)
+    run = yield _Ask(line.control(line.prefix(0))[0], test, 0, "control of the base")
+    if run.result in PASSED_ALL_THE_SAME:
+        return _Cause(reason=f"{_CANNOT}, on the base too")
+    if not can_fail(run):
+        return _Cause(reason=_CANNOT, cannot_fail=True)  # the base does not have it
+
+    def tree_without(place: int) -> str | None:
+        tree = line.only([number for number in range(count) if number != place])
+        return None if tree is None else line.control(tree)[0]
+
+    for place in hints:
+        without = tree_without(place)
+        if without is not None and can_fail((yield _Ask(without, test, 0, "control without a change"))):
+            return _Cause(place, reason=_CANNOT, cannot_fail=True)
+    low, high = 0, count
+    while high - low > 1:
+        middle = _middle(low, high)
+        run = yield _Ask(line.control(line.prefix(middle))[0], test, 0, "control")
+        low, high = (low, middle) if run.result in PASSED_ALL_THE_SAME else (middle, high)
+    for place, wanted in ((low, True), (high, False)):
+        for attempt in range(CONFIRMATIONS + 1):
+            run = yield _Ask(line.control(line.prefix(place))[0], test, attempt, "control")
+            if can_fail(run) is not wanted:
+                return _Cause(reason=_CANNOT, cannot_fail=True)
+    return _Cause(low, reason=_CANNOT, cannot_fail=True)
+
+
 def _bisect_if_red_alone(
     line: Line, tree_at: Callable[[int], str | None], places: Sequence[int], test: str, low: int
 ) -> _Task[_Cause]:
@@ -321,6 +387,11 @@ def _confirm(with_it: str, without_it: str, test: str, place: int) -> _Task[_Cau
             if not (run.result is Result.PASSED if wanted else run.result.is_red):
                 return _FLAKY
     return _Cause(culprit=place, reason="green without this change, red with it")
+
+
+def can_fail(run: Execution) -> bool:
+    """True for a run of a control in which the test did fail, as it must."""
+    return run.result.is_red and run.reason != UNIMPORTABLE
 
 
 def _middle(low: int, high: int) -> int:

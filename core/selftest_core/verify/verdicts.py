@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
+UNIMPORTABLE = "its file cannot be imported"
+"""The reason of a test that is red since its file could not be collected."""
+
+
 class Result(StrEnum):
     """One run of one test."""
 
@@ -55,6 +59,8 @@ class Verdict(StrEnum):
     FLAKY = "flaky"
     ORDER_DEPENDENT = "order-dependent"
     """Red together with other tests, green alone."""
+    CANNOT_FAIL = "cannot fail"
+    """Green, and green as well where its assertions are turned round."""
     SKIPPED = "skipped"
     MISSING = "missing"
     UNKNOWN = "unknown"
@@ -108,7 +114,7 @@ def effect_of(before: Verdict | None, after: Verdict) -> Effect:
         return Effect.UNKNOWN
     if after is Verdict.MISSING:
         return Effect.UNKNOWN if before is Verdict.MISSING else Effect.GONE
-    if after is Verdict.SKIPPED:
+    if after in (Verdict.SKIPPED, Verdict.CANNOT_FAIL):
         return Effect.UNKNOWN
     is_green = after is Verdict.GREEN
     if before is Verdict.GREEN:

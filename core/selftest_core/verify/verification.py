@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import tempfile
@@ -18,6 +19,7 @@ from selftest_core.review.changes.kinds import Kind, kind_of_path
 from selftest_core.review.pull_request import VerifiedTests
 from selftest_core.review.resolutions import answers_of
 from selftest_core.verify import schedule
+from selftest_core.verify.control import turn_tree
 from selftest_core.verify.ownership import Owned, changes_judge, files_with_tests, find_owned
 from selftest_core.verify.runner import Collected
 from selftest_core.verify.schedule import Order, TestReport
@@ -143,6 +145,8 @@ class ReviewLine:
         self._base_tree = engine.store.tree_of(reviewed.plan.base)
         self._answers = answers_of(reviewed.decisions.resolutions.values())
         self._trees: dict[tuple[int, ...], str | None] = {}
+        self.controlled: set[str] = set()
+        self._controls: dict[str, tuple[str, Collection[str]]] = {}
 
     def assign(self, owned: Mapping[str, Owned], evidence: Mapping[str, Evidence]) -> None:
         """Take in which tests each change owns, and what agents say of them.
@@ -192,26 +196,44 @@ class ReviewLine:
         paths = {one.path for change in self.changes for one in change.paths if kind_of_path(one.path) is Kind.TEST}
         return with_files_of(self._engine.store.git, self._base_tree, self.prefix(len(self.changes)), paths)
 
+    def control(self, tree: str) -> tuple[str, Collection[str]]:
+        """Return the tree in which the tests must fail, and the test files that were turned for it."""
+        if tree not in self._controls:
+            store = self._engine.store
+            self._controls[tree] = turn_tree(store, tree, self.controlled, functools.partial(with_blobs, store.git))
+        return self._controls[tree]
+
+
+def with_blobs(git: Git, tree: str, blobs: Mapping[str, str]) -> str:
+    """Return `tree` with other contents of files that it has, by path and id of a blob."""
+    lines = [f"100644 {oid}\t{path}" for path, oid in sorted(blobs.items())]
+    return _with_entries(git, tree, lines)
+
+
+def _with_entries(git: Git, tree: str, lines: Sequence[str]) -> str:
+    """Return `tree` with these entries of an index."""
+    with tempfile.TemporaryDirectory(dir=git.git_dir, prefix="index-") as folder:
+        own = Git(git.git_dir, {})
+        own.environment = {**git.environment, "GIT_INDEX_FILE": str(Path(folder) / "index")}
+        own.ask("read-tree", tree)
+        own.ask("update-index", "-z", "--index-info", text="".join(f"{line}\0" for line in lines))
+        return own.ask("write-tree").strip()
+
 
 def with_files_of(git: Git, tree: str, other: str, paths: set[str]) -> str:
     """Return `tree` with these files as they are in `other`; a file that is not there goes."""
     if not paths:
         return tree
-    with tempfile.TemporaryDirectory(dir=git.git_dir, prefix="index-") as folder:
-        own = Git(git.git_dir, {})
-        own.environment = {**git.environment, "GIT_INDEX_FILE": str(Path(folder) / "index")}
-        own.ask("read-tree", tree)
-        listed = own.ask("ls-tree", "-r", "-z", other)
-        entries = {path: words for words, _, path in (line.partition("\t") for line in listed.split("\0") if line)}
-        lines = []
-        for path in sorted(paths):
-            if path in entries:
-                mode, _, oid = entries[path].split()
-                lines.append(f"{mode} {oid}\t{path}")
-            else:
-                lines.append(f"0 {'0' * 40}\t{path}")
-        own.ask("update-index", "-z", "--index-info", text="".join(f"{line}\0" for line in lines))
-        return own.ask("write-tree").strip()
+    listed = git.ask("ls-tree", "-r", "-z", other)
+    entries = {path: words for words, _, path in (line.partition("\t") for line in listed.split("\0") if line)}
+    lines = []
+    for path in sorted(paths):
+        if path in entries:
+            mode, _, oid = entries[path].split()
+            lines.append(f"{mode} {oid}\t{path}")
+        else:
+            lines.append(f"0 {'0' * 40}\t{path}")
+    return _with_entries(git, tree, lines)
 
 
 def verify_line(
@@ -252,6 +274,11 @@ def verify_line(
             replace(one, tests=tuple(test for test in one.tests if _is_named(test, keeps))) for one in line.items
         )
         suite = [test for test in suite if _is_named(test, keeps)]
+    line.controlled = (
+        set()
+        if collected.is_opaque
+        else {test.partition("::")[0] for test in (*suite, *(test for item in line.items for test in item.tests))}
+    )
     tests_of = {item.id: item.tests or owned[item.id].affected for item in line.items}
     on_owned(tests_of)
     driver = Driver(verifier, results, on_progress, on_kept, Order(first, tests_of))
@@ -334,10 +361,10 @@ def _items(
     and not listed for each.
     """
     tests = {one.test: one for one in report.tests}
-    broke: dict[str, list[str]] = {}
+    broke: dict[str, list[TestReport]] = {}
     for one in report.tests:
         if one.culprit is not None:
-            broke.setdefault(one.culprit, []).append(one.test)
+            broke.setdefault(one.culprit, []).append(one)
     status = {one.item.oid: one.status for one in reviewed.line.items}
     found = {
         change.oid: ItemVerdict(change.oid, Verified.UNKNOWN, None, reason=_why_not(reviewed, change.oid, status))
@@ -373,6 +400,7 @@ def _with_missing_fixes(
     return {oid: replace(one, marks=(*one.marks, Mark.NO_FIX)) if oid in marked else one for oid, one in items.items()}
 
 
+_UNPROVED = (Verdict.UNKNOWN, Verdict.MISSING, Verdict.CANNOT_FAIL)
 _DOUBTFUL = (Verdict.FLAKY, Verdict.ORDER_DEPENDENT)
 _WHY_NOT = {
     Status.LAID: "not verified",
@@ -392,7 +420,7 @@ def _item(
     change: Change,
     own: tuple[TestReport, ...],
     affected: tuple[TestReport, ...],
-    broke: tuple[str, ...],
+    broke: tuple[TestReport, ...],
     owned: Owned,
 ) -> ItemVerdict:
     said = [is_green for is_green in owned.claimed.values() if is_green is not None]
@@ -408,7 +436,7 @@ def _item(
     if tests and all(one.effect is Effect.KEPT for one in tests):
         marks.append(Mark.NOTHING_NEW)
     verified, reason = _judge(change.oid, own, affected, broke)
-    return ItemVerdict(change.oid, verified, claimed, tests, broke, tuple(marks), reason)
+    return ItemVerdict(change.oid, verified, claimed, tests, tuple(one.test for one in broke), tuple(marks), reason)
 
 
 def _gone(own: Sequence[TestReport], owned: Owned) -> list[TestReport]:
@@ -422,7 +450,7 @@ def _gone(own: Sequence[TestReport], owned: Owned) -> list[TestReport]:
 
 
 def _judge(
-    oid: str, own: Sequence[TestReport], affected: Sequence[TestReport], broke: Sequence[str]
+    oid: str, own: Sequence[TestReport], affected: Sequence[TestReport], broke: Sequence[TestReport]
 ) -> tuple[Verified, str]:
     """Judge one change, and give the reason for one that did not pass.
 
@@ -432,7 +460,10 @@ def _judge(
     if any(oid in one.false_claims for one in own):
         return Verified.FAILED, "its agent says that the test passes; it fails on the agent's own tree"
     if broke:
-        return Verified.FAILED, f"breaks {broke[0]}" + (f" and {len(broke) - 1} more" if len(broke) > 1 else "")
+        more = f" and {len(broke) - 1} more" if len(broke) > 1 else ""
+        if broke[0].after is Verdict.CANNOT_FAIL:
+            return Verified.FAILED, f"with it, {broke[0].test}{more} cannot fail: {broke[0].reason}"
+        return Verified.FAILED, f"breaks {broke[0].test}{more}"
     own = [one for one in own if not one.false_claims]
     tests = own or [one for one in affected if one.after is Verdict.GREEN]
     tests = tests or [one for one in affected if one.after in _DOUBTFUL]
@@ -447,6 +478,10 @@ def _judge(
     first = next((one for one in tests if one.after in _DOUBTFUL), None)
     if first is not None:
         return Verified.FLAKY, f"{first.test} is {first.after}"
+    first = next((one for one in tests if one.after is Verdict.CANNOT_FAIL), None)
+    if first is not None:
+        by = f", since {first.culprit[:9]}" if first.culprit else ""
+        return Verified.UNKNOWN, f"{first.test} cannot fail here{by}: {first.reason}"
     first = next((one for one in tests if one.after is not Verdict.GREEN), None)
     if first is not None:
         why = first.runs[0].reason if first.runs else ""
@@ -464,7 +499,11 @@ def _whole(report: Report) -> Verified:
         return Verified.FAILED
     if counts[Verdict.FLAKY] or counts[Verdict.ORDER_DEPENDENT]:
         return Verified.FLAKY
-    if not report.tests or counts[Verdict.UNKNOWN] or counts[Verdict.MISSING]:
+    if any(one.after is Verdict.CANNOT_FAIL and one.culprit is not None for one in report.tests):
+        return Verified.FAILED
+    # What the base skips too is not the branch's doing.
+    skipped = any(one.after is Verdict.SKIPPED and one.before is not Verdict.SKIPPED for one in report.tests)
+    if not report.tests or skipped or any(counts[one] for one in _UNPROVED):
         return Verified.UNKNOWN
     return Verified.PASSED
 

@@ -77,6 +77,9 @@ class KnownLine:
     def before(self) -> str:
         return "before"
 
+    def control(self, tree: str) -> tuple[str, Collection[str]]:
+        return tree, ()  # scripted lines have no files whose assertions could be turned
+
     def without(self, places: Collection[int]) -> PartOfLine:
         """The line with these changes reverted."""
         return PartOfLine(self, tuple(place for place in range(self.count) if place not in places))
@@ -160,6 +163,9 @@ class PartOfLine:
 
     def before(self) -> str:
         return "before " + ",".join(map(str, self.applied))
+
+    def control(self, tree: str) -> tuple[str, Collection[str]]:
+        return self.whole.control(tree)
 
 
 class ScriptedVerifier:

@@ -113,6 +113,9 @@ class Scripted:
     def before(self) -> str:
         return "before"
 
+    def control(self, tree: str) -> tuple[str, Collection[str]]:
+        return tree, ()
+
     def verify(self, doubted: Collection[str] = (), suite: Sequence[str] = ()) -> dict[str, TestReport]:
         steps = verify(self, suite, doubted=doubted)
         jobs = next(steps)

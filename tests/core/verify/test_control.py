@@ -1,0 +1,239 @@
+"""Controls: each way in which a test cannot fail is found by turning its assertions round, and who took it is named."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+
+from core.review.repositories import Repository
+from core.verify.desks import SETTINGS
+from selftest_core.config import load_config
+from selftest_core.review.changes.inputs import Request
+from selftest_core.tools.process import run
+from selftest_core.verify.batch import Answer, Verifying, verify
+from selftest_core.verify.control import turned
+from selftest_core.verify.verdicts import Effect, Verdict
+from selftest_core.verify.verification import Mark, Verified
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+BASE = {
+    "calc.py": "def add(a, b):\n    return a - b\n\n\ndef mul(a, b):\n    return a * b\n",
+    "test_calc.py": "import calc\n\n\ndef test_add():\n    assert calc.add(2, 3) == 5\n\n\n"
+    "def test_mul():\n    assert calc.mul(2, 3) == 6\n",
+}
+RIGHT = BASE["calc.py"].replace("a - b", "a + b")
+
+
+def verified(folder: Path, **branches: Mapping[str, str]) -> Answer:
+    """Verify branches that change these files of the base, each of one agent, with the whole suite."""
+    repository = Repository.make(folder / "repository")
+    repository.commit("Base", BASE)
+    for name, files in branches.items():
+        repository.git("switch", "-q", "-c", name, "main")
+        repository.commit(f"[FIX_IMPL] {name}", files)
+    repository.git("switch", "-q", "main")
+    environ = {**os.environ, **SETTINGS, "XDG_CACHE_HOME": str(folder / "cache"), "HOME": str(folder)}
+    request = Request(targets=tuple(branches), base="main")
+    return verify(
+        Verifying(request, 1, True, ()), load_config(repository.folder, environ, {}), repository.folder, environ,
+        lambda _: None, lambda _: None, threading.Event(),
+    )  # fmt: skip
+
+
+def test_with(test: str) -> dict[str, str]:
+    """The base's tests with another test of add."""
+    return {"test_calc.py": f"import calc\n\n\n{test}\n\ndef test_mul():\n    assert calc.mul(2, 3) == 6\n"}
+
+
+test_with.__test__ = False  # type: ignore[attr-defined]
+
+CANNOT_FAIL = {
+    "if False": test_with("def test_add():\n    if False:\n        assert calc.add(2, 3) == 5\n"),
+    "while False": test_with("def test_add():\n    while False:\n        assert calc.add(2, 3) == 5\n"),
+    "a loop over nothing": test_with("def test_add():\n    for _ in ():\n        assert calc.add(2, 3) == 5\n"),
+    "suppress": test_with(
+        "def test_add():\n    import contextlib\n    with contextlib.suppress(AssertionError):\n"
+        "        assert calc.add(2, 3) == 5\n"
+    ),
+    "a nested function": test_with("def test_add():\n    def inner():\n        assert calc.add(2, 3) == 5\n"),
+    "an early return": test_with("def test_add():\n    return\n    assert calc.add(2, 3) == 5\n"),
+    "another code": test_with(
+        "def test_add():\n    assert calc.add(2, 3) == 5\ntest_add.__code__ = (lambda: None).__code__\n"
+    ),
+    "another name": test_with("def test_add():\n    assert calc.add(2, 3) == 5\ntest_add = lambda: None\n"),
+    "a decorator": test_with("@lambda f: lambda: None\ndef test_add():\n    assert calc.add(2, 3) == 5\n"),
+    "a constant": test_with("def test_add():\n    assert (calc.add(2, 3) == 5, 'never')\n"),
+    "equal to everything": {
+        "calc.py": "class Any:\n    def __eq__(self, other):\n        return True\n\n\n"
+        "def add(a, b):\n    return Any()\n\n\ndef mul(a, b):\n    return a * b\n"
+    },
+    "a number equal to everything": {
+        "calc.py": "class Any(int):\n    def __eq__(self, other):\n        return True\n\n\n"
+        "def add(a, b):\n    return Any()\n\n\ndef mul(a, b):\n    return a * b\n"
+    },
+}
+
+
+@pytest.mark.parametrize("files", CANNOT_FAIL.values(), ids=CANNOT_FAIL)
+def test_a_test_that_cannot_fail_proves_nothing_and_its_change_is_named(
+    tmp_path: Path, files: Mapping[str, str]
+) -> None:
+    answer = verified(tmp_path, eve=files)
+    (eve,) = answer.verification.items.values()
+    assert answer.verification.verified is Verified.FAILED
+    assert (eve.verified, Mark.CULPRIT in eve.marks) == (Verified.FAILED, True)
+    assert "cannot fail" in eve.reason
+    found = {one.test: (one.after, one.effect) for one in answer.verification.tests}
+    assert found["test_calc.py::test_add"] == (Verdict.CANNOT_FAIL, Effect.BROKEN)
+    assert found["test_calc.py::test_mul"] == (Verdict.GREEN, Effect.KEPT)
+
+
+FORGES = """
+import gc, pluggy
+for found in gc.get_objects():
+    if isinstance(found, pluggy.HookCaller) and found.name == "pytest_pyfunc_call":
+        for one in found.get_hookimpls():
+            one.function = lambda pyfuncitem: True
+"""
+
+
+def test_a_forger_is_named_and_washes_nobody(tmp_path: Path) -> None:
+    answer = verified(
+        tmp_path,
+        ann={"test_ann.py": "import calc\n\n\ndef test_ann():\n    assert calc.mul(1, 1) == 1\n"},
+        bob={"calc.py": BASE["calc.py"].replace("a - b", "a - b + 0")},
+        eve={"calc.py": BASE["calc.py"] + FORGES},
+    )
+    found = {one.agents[0]: answer.verification.items[one.oid] for one in answer.reviewed.order}
+    said = {name: (one.verified, Mark.CULPRIT in one.marks, one.reason) for name, one in found.items()}
+    assert answer.verification.verified is Verified.FAILED, said
+    assert {name: one[:2] for name, one in said.items()} == {
+        "ann": (Verified.UNKNOWN, False), "bob": (Verified.UNKNOWN, False), "eve": (Verified.FAILED, True)
+    }, said  # fmt: skip
+
+
+def test_an_honest_fix_is_fixed(tmp_path: Path) -> None:
+    answer = verified(tmp_path, ann={"calc.py": RIGHT})
+    (ann,) = answer.verification.items.values()
+    assert (ann.verified, ann.marks, ann.reason) == (Verified.PASSED, (), "")
+    assert {one.test: one.effect for one in ann.tests} == {
+        "test_calc.py::test_add": Effect.FIXED, "test_calc.py::test_mul": Effect.KEPT
+    }  # fmt: skip
+
+
+def test_a_new_test_that_cannot_fail_is_not_verified_and_nobody_is_accused(tmp_path: Path) -> None:
+    new = "import calc\n\n\ndef test_new():\n    if not calc:\n        assert calc.add(0, 0) == 0\n"
+    answer = verified(tmp_path, ann={"calc.py": RIGHT, "test_new.py": new})
+    (ann,) = answer.verification.items.values()
+    assert (ann.verified, Mark.CULPRIT in ann.marks) == (Verified.UNKNOWN, False)
+    assert "test_new cannot fail here: it stays green with its assertions turned round" in ann.reason
+
+
+HONEST = """
+import unittest
+
+import pytest
+
+
+def check(value):
+    assert value
+
+
+class TestClass:
+    def test_method(self): assert [1, 2] == list((1, 2))
+
+
+class Case(unittest.TestCase):
+    def test_equal(self):
+        self.assertEqual({"a": 1}, dict(a=1))
+
+    def test_true(self):
+        self.assertTrue(len("x") == 1)
+
+    def test_raises(self):
+        with self.assertRaises(ValueError):
+            int("x")
+
+
+def test_helper():
+    check("x")
+
+
+def test_nothing():
+	len("tab")
+
+
+def test_one_line(): len("x")
+
+
+def test_raises():
+    with pytest.raises(ValueError, match="invalid"):
+        int("x")
+
+
+def test_text():
+    # An umlaut before it: ä
+    assert "ä" + "b" == "äb" and 3 == 1 + 2, "message"
+
+
+def test_many_lines():
+    assert (
+        "a"  # first
+        + "b"
+    ) == "ab"
+
+
+def test_number():
+    assert sum([1, 2]) == pytest.approx(3.0)
+
+
+def test_in():
+    assert "a" in "abc"
+
+
+@pytest.mark.parametrize("value", [1, 2])
+def test_each(value):
+    for _ in range(2):
+        assert value > 0
+
+
+def test_returns():
+    if len("x"):
+        return
+"""
+
+
+def test_each_kind_of_assertion_fails_when_it_is_turned(tmp_path: Path) -> None:
+    made = turned(HONEST.encode())
+    assert made is not None
+    for name, source in (("test_honest.py", HONEST.encode()), ("test_turned.py", made)):
+        (tmp_path / name).write_bytes(source)
+    counts = {}
+    for name in ("test_honest.py", "test_turned.py"):
+        argv = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", tmp_path, tmp_path / name]
+        done = run([str(one) for one in argv], timeout=120, cwd=tmp_path, env={**os.environ, **SETTINGS})
+        counts[name] = done.stdout.splitlines()[-1].split(" in ")[0]
+    assert counts == {"test_honest.py": "15 passed", "test_turned.py": "15 failed"}
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        b"def test_it(:\n", b"# coding: latin-1\ndef test_it(): assert '\xe4'\n", b"\xff", b"(" * 3000 + b")" * 3000,
+        b"def test_it(): assert 0" + b"\0", b"def test_it(): assert " + b"not " * 30_000 + b"1\n", b"x" * 2_000_000,
+    ],
+)  # fmt: skip
+def test_what_cannot_be_turned_has_no_control(source: bytes) -> None:
+    assert turned(source) is None
+
+
+def test_sums_of_thousands_do_not_end_it() -> None:
+    found = turned(b"def test_it(): assert 1" + b" + 1" * 3000 + b" == 3001\n")
+    assert found is None or b"_check_" in found
