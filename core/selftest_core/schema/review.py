@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 type Oid = str
 
 
-type VerdictWord = Literal["green", "red", "flaky", "order-dependent", "skipped", "missing", "unknown"]
+type VerdictWord = Literal["green", "red", "flaky", "order-dependent", "cannot fail", "skipped", "missing", "unknown"]
 
 
 class VerifiedTest(Shape):
@@ -48,6 +48,14 @@ class BrokenTest(Shape):
     culprit: Oid
 
 
+class UncollectedFile(Shape):
+    """A file whose tests could not be collected. `message`: the last line of the error."""
+
+    path: Text
+    message: Text
+    breaker: Oid | None = Field(description="The change that is the cause, where that is known.")
+
+
 class VerificationItem(Shape):
     """The verification of one tree. Counts are of this call; `from_cache` counts results of earlier ones."""
 
@@ -63,6 +71,10 @@ class VerificationItem(Shape):
     broken: list[BrokenTest]
     flaky: list[Text]
     reason: Text = ""
+    vanished: list[Text] = Field(
+        [], description="Tests of the base that are not collected any more; none if it passed."
+    )
+    collection_errors: list[UncollectedFile] = Field([])
 
 
 class IntegrationItem(Shape):
@@ -381,6 +393,11 @@ def _verification_item(answer: VerifyAnswer, one: Verification) -> VerificationI
         broken=[BrokenTest(test=test, culprit=culprit) for test, culprit in one.broken],
         flaky=list(one.flaky),
         reason=answer.isolation.reason,
+        vanished=list(one.vanished),
+        collection_errors=[
+            UncollectedFile(path=_text(file.path), message=file.message, breaker=file.breaker)
+            for file in one.collection_errors
+        ],
     )
 
 

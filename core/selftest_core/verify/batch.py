@@ -21,7 +21,7 @@ from selftest_core.verify.verification import Verified, verified_tests
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from selftest_core.config import Config
@@ -169,11 +169,23 @@ def why_not_passed(verification: Verification) -> str:
     if verification.verified is Verified.PASSED:
         return ""
     bad = [one for one in verification.tests if one.after is not Verdict.GREEN]
+    # What a change turned red, or kept from failing, comes first.
+    bad.sort(key=lambda one: (one.culprit is None, one.after is Verdict.SKIPPED))
     if bad:
         more = f" and {len(bad) - 1} more" if len(bad) > 1 else ""
-        return f"{verification.verified}, {bad[0].test} is {bad[0].after}{more}"
+        is_what = "cannot fail" if bad[0].after is Verdict.CANNOT_FAIL else f"is {bad[0].after}"
+        return f"{verification.verified}, {bad[0].test} {is_what}{more}"
+    if verification.vanished:
+        return f"{verification.verified}, {_first_of(verification.vanished)} of the base vanished"
+    if verification.collection_errors:
+        first = verification.collection_errors[0]
+        return f"{verification.verified}, {first.path} cannot be collected: {first.message}"
     reasons = [one.reason for one in verification.items.values() if one.reason]
     return f"{verification.verified}, {next(iter(reasons), 'no test')}"
+
+
+def _first_of(tests: Sequence[str]) -> str:
+    return tests[0] + (f" and {len(tests) - 1} more" if len(tests) > 1 else "")
 
 
 def _run_of(inputs: Inputs) -> str | None:

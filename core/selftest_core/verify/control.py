@@ -11,10 +11,14 @@ from __future__ import annotations
 import ast
 import hashlib
 import re
+import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from selftest_core.git.command import Git
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Collection, Iterator, Sequence
 
     from selftest_core.git.object_store import ObjectStore
 
@@ -243,16 +247,22 @@ def _is_literal(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant | ast.JoinedStr | ast.Dict)
 
 
-def turn_tree(
-    store: ObjectStore, tree: str, paths: set[str], with_blobs: Callable[[str, dict[str, str]], str]
-) -> tuple[str, frozenset[str]]:
-    """Turn these test files of a tree; returns the tree, and the files that were turned.
-
-    `with_blobs` gives a tree in which files have other contents, by their ids.
-    """
+def turn_tree(store: ObjectStore, tree: str, paths: Collection[str]) -> tuple[str, frozenset[str]]:
+    """Turn these test files of a tree; returns the tree, and the files that were turned. Raises ToolError."""
     listed = store.git.ask("ls-tree", "-r", "-z", tree).split("\0")
     entries = [line.partition("\t") for line in listed if line]
     blobs = {path: words.split()[2] for words, _, path in entries if path in paths and words.startswith("100")}
     made = {path: turned(store.read(oid)[1]) for path, oid in blobs.items() if path.endswith(".py")}
     changed = {path: store.write(b"blob", body) for path, body in made.items() if body is not None}
-    return (with_blobs(tree, changed) if changed else tree), frozenset(changed)
+    lines = [f"100644 {oid}\t{path}" for path, oid in sorted(changed.items())]
+    return (with_entries(store.git, tree, lines) if changed else tree), frozenset(changed)
+
+
+def with_entries(git: Git, tree: str, lines: Sequence[str]) -> str:
+    """Return `tree` with these entries of an index: mode, id, a tab and the path. Raises ToolError."""
+    with tempfile.TemporaryDirectory(dir=git.git_dir, prefix="index-") as folder:
+        own = Git(git.git_dir, {})
+        own.environment = {**git.environment, "GIT_INDEX_FILE": str(Path(folder) / "index")}
+        own.ask("read-tree", tree)
+        own.ask("update-index", "-z", "--index-info", text="".join(f"{line}\0" for line in lines))
+        return own.ask("write-tree").strip()

@@ -20,11 +20,12 @@ from selftest_core.git.object_store import ObjectStore
 from selftest_core.paths import cache_folder
 from selftest_core.review.changes.inputs import own_folder
 from selftest_core.run.outcome.claims import ChosenIsolation, ClaimResult, ClaimVerdict
+from selftest_core.verify.control import turn_tree
 from selftest_core.verify.environment import Testing, find_testing
 from selftest_core.verify.kept.results import Results
 from selftest_core.verify.local import LocalVerifier, jobs_of
 from selftest_core.verify.sandbox import choose_isolation
-from selftest_core.verify.schedule import judge_tests
+from selftest_core.verify.schedule import PASSED_ALL_THE_SAME, STAYS_GREEN, can_fail, judge_tests, run_once
 from selftest_core.verify.slots import remove_tree
 from selftest_core.verify.verdicts import UNIMPORTABLE, Result, Verdict
 from selftest_core.verify.verifier import Driver, StoppedError
@@ -181,7 +182,28 @@ class ArrivalVerifier:
                 if before.runs[0].reason == UNIMPORTABLE:
                     reason = "its file cannot be imported here, nor that of the base: see `verify_command`"
                     return ClaimVerdict(ClaimResult.UNKNOWN, reason, found.runs[0].output)
+            if found.verdict is Verdict.GREEN:
+                unproved = self._control(desk, driver, tree, test)
+                if unproved is not None:
+                    return unproved
         return verdict_on_claim(found)
+
+    def _control(self, desk: ArrivalDesk, driver: Driver, tree: str, test: str) -> ClaimVerdict | None:
+        """Run a green test where it must fail; None where it does, or where that cannot be made of its file."""
+        file = test.partition("::")[0]
+        control, files = turn_tree(desk.store, tree, {file})
+        if file not in files:
+            return None
+        run = driver.drive(run_once(control, test, "control"))
+        if can_fail(run):
+            return None
+        if run.result not in PASSED_ALL_THE_SAME:
+            why = run.reason or run.result
+            return ClaimVerdict(ClaimResult.UNKNOWN, f"it was not seen to fail where it must: {why}", run.output)
+        at_base, _ = turn_tree(desk.store, desk.tree_of(self._base), {file})
+        if can_fail(driver.drive(run_once(at_base, test, "control of the base"))):
+            return ClaimVerdict(ClaimResult.FAILED, f"{STAYS_GREEN}; that of the base does not", run.output)
+        return ClaimVerdict(ClaimResult.UNKNOWN, f"{STAYS_GREEN}: it proves nothing", run.output)
 
 
 def verdict_on_claim(found: Judged) -> ClaimVerdict:

@@ -39,6 +39,8 @@ MANY, MANY_PART = 10, 0.3
 SAMPLE = 3
 MOST_AFFECTING = 4
 """Changes that affect a test which nobody owns, of which it is asked whether one had turned it green."""
+_SKIPPED = frozenset({Result.SKIPPED, Result.XFAILED, Result.MISSING, Result.NOT_RUN})
+"""Results on the base of a test whose skipping takes nothing away."""
 PASSED_ALL_THE_SAME = frozenset({Result.PASSED, Result.SKIPPED, Result.XFAILED, Result.XPASSED})
 """Results of a control that accuse: the test ran, and did not fail."""
 ALONE = -1
@@ -208,6 +210,10 @@ def verify(
     befores = yield from _judge_all(line.before(), tests, "before", memory)
     green = [test for test in tests if afters[test] is Verdict.GREEN]
     causes |= yield from _control(line, green, memory)
+    skipped = [test for test in tests if afters[test] is Verdict.SKIPPED]
+    at_base = yield from _together([_once(line.prefix(0), test, "base") for test in skipped], memory)
+    lost = {test for test, run in zip(skipped, at_base, strict=True) if run.result not in _SKIPPED}
+    causes |= {test: _Cause(reason="skipped; the base runs it") for test in lost}
     reports = []
     for test in tests:
         before, cause = befores[test], causes.get(test, _Cause())
@@ -219,7 +225,7 @@ def verify(
                 test=test,
                 before=before,
                 after=after,
-                effect=_effect(before, after, cause),
+                effect=Effect.GONE if test in lost else _effect(before, after, cause),
                 runs=_runs(memory, candidate, test),
                 culprit=None if cause.culprit is None else line.items[cause.culprit].id,
                 false_claims=tuple(line.items[place].id for place in cause.false_claims),
@@ -313,7 +319,7 @@ def _control(line: Line, tests: Sequence[str], memory: _Memory) -> Generator[lis
     return causes
 
 
-_CANNOT = "it stays green with its assertions turned round"
+STAYS_GREEN = "it stays green with its assertions turned round"
 
 
 def _investigate_control(line: Line, test: str, hints: Sequence[int]) -> _Task[_Cause]:
@@ -321,9 +327,9 @@ def _investigate_control(line: Line, test: str, hints: Sequence[int]) -> _Task[_
     count = len(line.items)
     run = yield _Ask(line.control(line.prefix(0))[0], test, 0, "control of the base")
     if run.result in PASSED_ALL_THE_SAME:
-        return _Cause(reason=f"{_CANNOT}, on the base too")
+        return _Cause(reason=f"{STAYS_GREEN}, on the base too")
     if not can_fail(run):
-        return _Cause(reason=_CANNOT, cannot_fail=True)  # the base does not have it
+        return _Cause(reason=STAYS_GREEN, cannot_fail=True)  # the base does not have it
 
     def tree_without(place: int) -> str | None:
         tree = line.only([number for number in range(count) if number != place])
@@ -332,7 +338,7 @@ def _investigate_control(line: Line, test: str, hints: Sequence[int]) -> _Task[_
     for place in hints:
         without = tree_without(place)
         if without is not None and can_fail((yield _Ask(without, test, 0, "control without a change"))):
-            return _Cause(place, reason=_CANNOT, cannot_fail=True)
+            return _Cause(place, reason=STAYS_GREEN, cannot_fail=True)
     low, high = 0, count
     while high - low > 1:
         middle = _middle(low, high)
@@ -342,8 +348,8 @@ def _investigate_control(line: Line, test: str, hints: Sequence[int]) -> _Task[_
         for attempt in range(CONFIRMATIONS + 1):
             run = yield _Ask(line.control(line.prefix(place))[0], test, attempt, "control")
             if can_fail(run) is not wanted:
-                return _Cause(reason=_CANNOT, cannot_fail=True)
-    return _Cause(low, reason=_CANNOT, cannot_fail=True)
+                return _Cause(reason=STAYS_GREEN, cannot_fail=True)
+    return _Cause(low, reason=STAYS_GREEN, cannot_fail=True)
 
 
 def _bisect_if_red_alone(
@@ -458,6 +464,12 @@ def judge_tests(tree: str, tests: Sequence[str], purpose: str) -> Generator[list
     memory: _Memory = {}
     verdicts = yield from _together([_judge(tree, test, purpose) for test in tests], memory)
     return {test: Judged(verdict, _runs(memory, tree, test)) for test, verdict in zip(tests, verdicts, strict=True)}
+
+
+def run_once(tree: str, test: str, purpose: str) -> Generator[list[Job], Answers, Execution]:
+    """Run a test once on one tree."""
+    (run,) = yield from _together([_once(tree, test, purpose)], {})
+    return run
 
 
 type _Memory = dict[tuple[str, str, int], Execution]

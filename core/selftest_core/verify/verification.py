@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import json
-import tempfile
 from collections import Counter
 from dataclasses import field, replace
 from enum import StrEnum
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from selftest_core.frozen import dataclass
-from selftest_core.git.command import Git
 from selftest_core.review.candidate_branch import Status, build_line
 from selftest_core.review.changes.kinds import Kind, kind_of_path
 from selftest_core.review.pull_request import VerifiedTests
 from selftest_core.review.resolutions import answers_of
 from selftest_core.verify import schedule
-from selftest_core.verify.control import turn_tree
-from selftest_core.verify.ownership import Owned, changes_judge, files_with_tests, find_owned
+from selftest_core.verify.control import turn_tree, with_entries
+from selftest_core.verify.ownership import Owned, changes_judge, files_with_tests, find_owned, is_test_file
 from selftest_core.verify.runner import Collected
 from selftest_core.verify.schedule import Order, TestReport
 from selftest_core.verify.verdicts import Effect, Verdict
@@ -28,7 +24,9 @@ from selftest_core.verify.verifier import Driver, stopped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
+    from pathlib import Path
 
+    from selftest_core.git.command import Git
     from selftest_core.review.apply_decisions import Reviewed
     from selftest_core.review.changes.collect_changes import Change
     from selftest_core.review.engine import Engine
@@ -76,8 +74,20 @@ class ItemVerdict:
 
 
 @dataclass(frozen=True, slots=True)
+class CollectionError:
+    """A file whose tests could not be collected. `message`: the last line; `breaker`: the change that is the cause."""
+
+    path: str
+    message: str
+    breaker: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Verification:
-    """The verdicts on one line. `tree` is what was verified; counts are of this time, `from_cache` of earlier ones."""
+    """The verdicts on one line. `tree` is what was verified; counts are of this time, `from_cache` of earlier ones.
+
+    `vanished`: tests of the base that are not collected any more, without parameters; none where it passed.
+    """
 
     tree: str
     verified: Verified
@@ -89,6 +99,8 @@ class Verification:
     checkouts: int = 0
     from_cache: int = 0
     flaky_before: Mapping[str, int] = field(default_factory=dict)
+    vanished: tuple[str, ...] = ()
+    collection_errors: tuple[CollectionError, ...] = ()
 
     @property
     def broken(self) -> tuple[tuple[str, str], ...]:
@@ -199,25 +211,8 @@ class ReviewLine:
     def control(self, tree: str) -> tuple[str, Collection[str]]:
         """Return the tree in which the tests must fail, and the test files that were turned for it."""
         if tree not in self._controls:
-            store = self._engine.store
-            self._controls[tree] = turn_tree(store, tree, self.controlled, functools.partial(with_blobs, store.git))
+            self._controls[tree] = turn_tree(self._engine.store, tree, self.controlled)
         return self._controls[tree]
-
-
-def with_blobs(git: Git, tree: str, blobs: Mapping[str, str]) -> str:
-    """Return `tree` with other contents of files that it has, by path and id of a blob."""
-    lines = [f"100644 {oid}\t{path}" for path, oid in sorted(blobs.items())]
-    return _with_entries(git, tree, lines)
-
-
-def _with_entries(git: Git, tree: str, lines: Sequence[str]) -> str:
-    """Return `tree` with these entries of an index."""
-    with tempfile.TemporaryDirectory(dir=git.git_dir, prefix="index-") as folder:
-        own = Git(git.git_dir, {})
-        own.environment = {**git.environment, "GIT_INDEX_FILE": str(Path(folder) / "index")}
-        own.ask("read-tree", tree)
-        own.ask("update-index", "-z", "--index-info", text="".join(f"{line}\0" for line in lines))
-        return own.ask("write-tree").strip()
 
 
 def with_files_of(git: Git, tree: str, other: str, paths: set[str]) -> str:
@@ -233,7 +228,7 @@ def with_files_of(git: Git, tree: str, other: str, paths: set[str]) -> str:
             lines.append(f"{mode} {oid}\t{path}")
         else:
             lines.append(f"0 {'0' * 40}\t{path}")
-    return _with_entries(git, tree, lines)
+    return with_entries(git, tree, lines)
 
 
 def verify_line(
@@ -259,7 +254,7 @@ def verify_line(
     """
     tree = line.prefix(len(line.changes))
     processes, checkouts = verifier.processes, verifier.checkouts
-    collected, owned = _collect(engine, line, evidence, verifier, results, tree, is_whole_suite=is_whole_suite)
+    collected, owned, base = _collect(engine, line, evidence, verifier, results, tree, is_whole_suite=is_whole_suite)
     if verifier.is_stopped:
         raise stopped()
     if collected.reason:
@@ -267,13 +262,17 @@ def verify_line(
     line.assign(owned, evidence)
     affected = dict.fromkeys(test for one in owned.values() for test in one.affected)
     is_whole_suite = is_whole_suite or collected.is_opaque
-    suite = list(collected.tests if is_whole_suite else affected)
+    # Of a file that cannot be imported any more no test is collected: those of the base are red.
+    lost = [test for test in base.tests if test.partition("::")[0] in collected.errors]
+    suite = list(dict.fromkeys((*(collected.tests if is_whole_suite else affected), *lost)))
+    vanished = _vanished(base, collected, owned)
     if only:
         keeps = tuple(only)
         line.items = tuple(
             replace(one, tests=tuple(test for test in one.tests if _is_named(test, keeps))) for one in line.items
         )
         suite = [test for test in suite if _is_named(test, keeps)]
+        vanished = [test for test in vanished if _is_named(test, keeps)]
     line.controlled = (
         set()
         if collected.is_opaque
@@ -284,9 +283,12 @@ def verify_line(
     driver = Driver(verifier, results, on_progress, on_kept, Order(first, tests_of))
     report = driver.drive(schedule.verify(line, suite, results.flakes()))
     results.purge((one.test, tree) for one in report.tests if one.after in _DOUBTFUL)
+    verified = _whole(report)
+    errors = () if only else _collection_errors(collected, report)
     return Verification(
         tree=tree,
-        verified=_whole(report),
+        # What could not be collected was not seen to pass.
+        verified=Verified.UNKNOWN if verified is Verified.PASSED and (vanished or errors) else verified,
         items=_with_missing_fixes(
             _items(engine, reviewed, line, owned, report, is_opaque=collected.is_opaque), reviewed, evidence
         ),
@@ -297,6 +299,26 @@ def verify_line(
         checkouts=verifier.checkouts - checkouts,
         from_cache=driver.from_cache,
         flaky_before=results.flakes(),
+        vanished=tuple(vanished),
+        collection_errors=errors,
+    )
+
+
+def _vanished(base: Collected, collected: Collected, owned: Mapping[str, Owned]) -> list[str]:
+    """List the tests of the base that are not there any more, without parameters; those with a new name are there."""
+    renamed = {test for one in owned.values() for test, new in one.gone.items() if new}
+    there = {test.partition("[")[0] for test in collected.tests} | renamed
+    gone = dict.fromkeys(test.partition("[")[0] for test in base.tests)
+    return [test for test in gone if test not in there and test.partition("::")[0] not in collected.errors]
+
+
+def _collection_errors(collected: Collected, report: Report) -> tuple[CollectionError, ...]:
+    culprits = {one.test.partition("::")[0]: one.culprit for one in report.tests if one.culprit is not None}
+    return tuple(
+        CollectionError(
+            path, next((line for line in reversed(why.splitlines()) if line.strip()), ""), culprits.get(path)
+        )
+        for path, why in collected.errors.items()
     )
 
 
@@ -309,11 +331,14 @@ def _collect(
     tree: str,
     *,
     is_whole_suite: bool,
-) -> tuple[Collected, dict[str, Owned]]:
-    """Find the tests of the candidate, and which change owns which; from what was kept of the same line, if it is."""
+) -> tuple[Collected, dict[str, Owned], Collected]:
+    """Find the tests of the candidate, which change owns which, and the tests of the base in the same files.
+
+    From what was kept of the same line, if it is.
+    """
     claims = {name: one.tests for name, one in sorted(evidence.items())}
     made = [(change.oid, change.agents, line.others.get(change.oid, ())) for change in line.changes]
-    about = ["gone, opaque", tree, is_whole_suite, made, claims]
+    about = ["gone, opaque, base", line.prefix(0), tree, is_whole_suite, made, claims]
     key = hashlib.sha256(json.dumps(about).encode()).hexdigest()
     kept = results.find_plan(key)
     if kept is not None:
@@ -322,24 +347,37 @@ def _collect(
             oid: Owned(tuple(own), tuple(affected), claimed, gone)
             for oid, (own, affected, claimed, gone) in found["owned"].items()
         }
-        return Collected(tuple(found["tests"]), found["errors"], "", found["opaque"]), owned
+        base = Collected(tuple(found["base"]), found["base_errors"])
+        return Collected(tuple(found["tests"]), found["errors"], "", found["opaque"]), owned, base
+    looked_into: list[str] = []
 
     def files(root: Path) -> list[str]:
-        return [] if is_whole_suite else list(files_with_tests(line.changes, evidence, root))
+        looked_into[:] = [] if is_whole_suite else files_with_tests(line.changes, evidence, root)
+        return looked_into
+
+    def files_of_base(root: Path) -> list[str]:
+        removed = [one.path for change in line.changes for one in change.paths if one.after is None]
+        wanted = dict.fromkeys((*looked_into, *filter(is_test_file, removed)))
+        return [] if is_whole_suite else [path for path in wanted if (root / path).is_file()]
 
     collected, root = verifier.collect(tree, files)
     if collected.reason:
-        return collected, {}
+        return collected, {}, Collected((), {})
     owned = find_owned(engine.store, line.changes, evidence, collected.tests, root, line.others)
     if collected.is_opaque:
         files_of = {change.oid: {one.path for one in change.paths} for change in line.changes}
         owned = {oid: _with_tests_in(one, files_of[oid], collected.tests) for oid, one in owned.items()}
+    base = Collected((), {})
+    if not collected.is_opaque and not verifier.is_stopped:
+        base, _ = verifier.collect(line.prefix(0), files_of_base)
     shown = {oid: (one.own, one.affected, dict(one.claimed), dict(one.gone)) for oid, one in owned.items()}
     plan = {
-        "tests": collected.tests, "errors": dict(collected.errors), "owned": shown, "opaque": collected.is_opaque
+        "tests": collected.tests, "errors": dict(collected.errors), "owned": shown, "opaque": collected.is_opaque,
+        "base": base.tests, "base_errors": dict(base.errors),
     }  # fmt: skip
-    results.keep_plan(key, json.dumps(plan))
-    return collected, owned
+    if not base.reason:
+        results.keep_plan(key, json.dumps(plan))
+    return collected, owned, base
 
 
 def _with_tests_in(owned: Owned, paths: Collection[str], tests: Sequence[str]) -> Owned:
@@ -467,6 +505,9 @@ def _judge(
     own = [one for one in own if not one.false_claims]
     tests = own or [one for one in affected if one.after is Verdict.GREEN]
     tests = tests or [one for one in affected if one.after in _DOUBTFUL]
+    lost = next((one for one in (*own, *affected) if one.after is Verdict.SKIPPED and one.effect is Effect.GONE), None)
+    if lost is not None:
+        return Verified.UNKNOWN, f"{lost.test} is {lost.reason}"
     if not tests:
         broken = next((one for one in affected if one.culprit is not None), None)
         if broken is not None:
@@ -502,8 +543,11 @@ def _whole(report: Report) -> Verified:
     if any(one.after is Verdict.CANNOT_FAIL and one.culprit is not None for one in report.tests):
         return Verified.FAILED
     # What the base skips too is not the branch's doing.
-    skipped = any(one.after is Verdict.SKIPPED and one.before is not Verdict.SKIPPED for one in report.tests)
-    if not report.tests or skipped or any(counts[one] for one in _UNPROVED):
+    if (
+        not report.tests
+        or any(one.effect is Effect.GONE for one in report.tests)
+        or any(counts[one] for one in _UNPROVED)
+    ):
         return Verified.UNKNOWN
     return Verified.PASSED
 

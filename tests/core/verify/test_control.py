@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import pytest
@@ -31,10 +32,12 @@ BASE = {
 RIGHT = BASE["calc.py"].replace("a - b", "a + b")
 
 
-def verified(folder: Path, **branches: Mapping[str, str]) -> Answer:
+def verified(
+    folder: Path, base: Mapping[str, str] = MappingProxyType(BASE), **branches: Mapping[str, str | None]
+) -> Answer:
     """Verify branches that change these files of the base, each of one agent, with the whole suite."""
     repository = Repository.make(folder / "repository")
-    repository.commit("Base", BASE)
+    repository.commit("Base", base)
     for name, files in branches.items():
         repository.git("switch", "-q", "-c", name, "main")
         repository.commit(f"[FIX_IMPL] {name}", files)
@@ -134,6 +137,64 @@ def test_a_new_test_that_cannot_fail_is_not_verified_and_nobody_is_accused(tmp_p
     (ann,) = answer.verification.items.values()
     assert (ann.verified, Mark.CULPRIT in ann.marks) == (Verified.UNKNOWN, False)
     assert "test_new cannot fail here: it stays green with its assertions turned round" in ann.reason
+
+
+BREAKS_IMPORT = {"calc.py": BASE["calc.py"].replace("def mul", "def times")}
+USES_MUL = {**BASE, "test_calc.py": "import calc\n\n\ndef test_add():\n    assert calc.add(2, 3) == 5\n"}
+USES_MUL["test_mul.py"] = "from calc import mul\n\n\ndef test_mul():\n    assert mul(2, 3) == 6\n"
+
+
+def test_a_file_that_cannot_be_imported_any_more_is_red_and_its_breaker_is_named(tmp_path: Path) -> None:
+    answer = verified(tmp_path, base=USES_MUL, ann={"calc.py": RIGHT}, eve=BREAKS_IMPORT)
+    found = {one.agents[0]: answer.verification.items[one.oid] for one in answer.reviewed.order}
+    assert answer.verification.verified is Verified.FAILED
+    (error,) = answer.verification.collection_errors
+    (eve,) = [one.oid for one in answer.reviewed.order if one.agents == ("eve",)]
+    assert (error.path, error.breaker) == ("test_mul.py", eve)
+    assert "ImportError: cannot import name 'mul'" in error.message
+    assert (found["eve"].verified, found["eve"].broke) == (Verified.FAILED, ("test_mul.py::test_mul",))
+
+
+def test_a_file_that_never_could_be_imported_is_no_success(tmp_path: Path) -> None:
+    base = {**BASE, "test_other.py": "import calc, not_there\n\n\ndef test_other():\n    assert calc\n"}
+    answer = verified(tmp_path, base=base, ann={"calc.py": RIGHT})
+    assert answer.verification.verified is Verified.UNKNOWN
+    (error,) = answer.verification.collection_errors
+    assert (error.path, error.breaker) == ("test_other.py", None)
+    assert "No module named 'not_there'" in error.message
+
+
+VANISHED: dict[str, dict[str, str | None]] = {
+    "removed": {"test_calc.py": "import calc\n\n\ndef test_mul():\n    assert calc.mul(2, 3) == 6\n"},
+    "not a test": {"test_calc.py": BASE["test_calc.py"] + "\n\ntest_add.__test__ = False\n"},
+    "a file of another name": {"test_calc.py": None, "calc_checks.py": BASE["test_calc.py"]},
+    "a setting": {"conftest.py": "def pytest_collection_modifyitems(items):\n    del items[0]\n"},
+    "left out": {"conftest.py": "collect_ignore = ['test_calc.py']\n"},
+}
+
+
+@pytest.mark.parametrize("files", VANISHED.values(), ids=VANISHED)
+def test_what_vanishes_is_listed_and_nothing_passes(tmp_path: Path, files: Mapping[str, str | None]) -> None:
+    answer = verified(tmp_path, eve={"calc.py": BASE["calc.py"].replace("a * b", "b * a"), **files})
+    assert answer.verification.verified is not Verified.PASSED
+    assert "test_calc.py::test_add" in answer.verification.vanished
+    assert not answer.is_green
+
+
+SKIPPED = {
+    "pytestmark": "globals()['pytestmark'] = __import__('pytest').mark.skip\n",
+    "annotated": "import pytest\n\npytestmark: object = pytest.mark.skip\n",
+    "the product": None,
+}
+
+
+@pytest.mark.parametrize("more", SKIPPED.values(), ids=SKIPPED)
+def test_what_is_skipped_is_not_verified(tmp_path: Path, more: str | None) -> None:
+    product = BASE["calc.py"].replace("    return a - b", "    import pytest\n\n    pytest.skip('later')")
+    files = {"calc.py": product} if more is None else {"test_calc.py": BASE["test_calc.py"] + more}
+    answer = verified(tmp_path, eve=files)
+    (eve,) = answer.verification.items.values()
+    assert (answer.verification.verified, eve.verified) == (Verified.UNKNOWN, Verified.UNKNOWN)
 
 
 HONEST = """

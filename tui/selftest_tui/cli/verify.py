@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from selftest_core.review.batch import BatchResult
     from selftest_core.schema.review import ReviewDocument
     from selftest_core.verify.batch import Answer
+    from selftest_core.verify.verification import Verification
     from selftest_core.verify.verifier import Progress
     from selftest_tui.cli.command import AddCommand, Call
 
@@ -40,6 +41,7 @@ _CLEAR = "\r\x1b[K"
 _INDENT = " " * 28
 _NARROWEST = 20
 _REASON_LINES = 6
+_MOST_LINES = 20
 
 
 def add_verify(add_command: AddCommand) -> None:
@@ -95,6 +97,8 @@ def run_verify(call: Call) -> int:
     else:
         print_lines(_table(answer, shutil.get_terminal_size((80, 24)).columns))
     tell(_summary(answer))
+    for line in _not_collected(answer.verification):
+        tell(line)
     is_held = any(one.status is Status.HELD for one in answer.reviewed.line.items)
     return DONE if answer.is_green and not is_held else SOMETHING_LEFT
 
@@ -151,6 +155,16 @@ def _table(answer: Answer, width: int) -> list[str]:
                 mark = f"{_MARKS[text.verified]} {text.verified}"
                 lines.append(f"{'':<7} {mark:<9} {clean(oid[:9])} says the same {clean(text.reason)}".rstrip()[:width])
     return lines
+
+
+def _not_collected(one: Verification) -> list[str]:
+    """Say which tests were not collected, each with the change that is the cause."""
+    lines = [f"vanished: {clean(test)}, which the base has" for test in one.vanished]
+    for file in one.collection_errors:
+        by = f" (since {file.breaker[:9]})" if file.breaker else ""
+        lines.append(f"cannot be collected: {clean(file.path)}: {clean(file.message)}{by}")
+    more = [f"and {len(lines) - _MOST_LINES} more"] if len(lines) > _MOST_LINES else []
+    return lines[:_MOST_LINES] + more
 
 
 def _summary(answer: Answer) -> str:

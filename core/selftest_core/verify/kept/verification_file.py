@@ -16,7 +16,7 @@ from selftest_core.frozen import dataclass
 from selftest_core.verify.sandbox import Isolation
 from selftest_core.verify.schedule import TestReport
 from selftest_core.verify.verdicts import Effect, Execution, Result, Verdict
-from selftest_core.verify.verification import ItemVerdict, Mark, Verification, Verified
+from selftest_core.verify.verification import CollectionError, ItemVerdict, Mark, Verification, Verified
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -57,7 +57,8 @@ def keep_verification(home: Path, verification: Verification, isolation: Isolati
         "tree": verification.tree, "verified": verification.verified, "is_whole_suite": verification.is_whole_suite,
         "executions": verification.executions, "processes": verification.processes,
         "checkouts": verification.checkouts, "from_cache": verification.from_cache,
-        "flaky_before": dict(verification.flaky_before),
+        "flaky_before": dict(verification.flaky_before), "vanished": verification.vanished,
+        "collection_errors": [[one.path, one.message, one.breaker] for one in verification.collection_errors],
         "tests": [_test_json(one) for one in tests.values()],
         "run": [places[id(one)] for one in verification.tests],
         "items": [
@@ -113,6 +114,8 @@ def _kept(said: dict[str, Any]) -> KeptVerification:
         str(said["tree"]), Verified(said["verified"]), items, tuple(tests[place] for place in said["run"]),
         bool(said["is_whole_suite"]), int(said["executions"]), int(said["processes"]), int(said["checkouts"]),
         int(said["from_cache"]), {str(test): int(count) for test, count in said["flaky_before"].items()},
+        tuple(map(str, said.get("vanished", ()))),
+        tuple(CollectionError(str(path), str(why), by) for path, why, by in said.get("collection_errors", ())),
     )  # fmt: skip
     kind, reason = said["isolation"]
     return KeptVerification(verification, Isolation(str(kind), str(reason)), float(said["at"]), float(said["seconds"]))
