@@ -10,7 +10,7 @@ import unicodedata
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from selftest_core.git.commit_changes import PathChange
 
@@ -21,9 +21,17 @@ _CONFIGURING = {
 }
 
 
+DEEPEST = 200
+"""Folders within folders of a path; a file system allows some 2,000 of one letter, and no project has them."""
+
+
 def forbidden_path(paths: Iterable[PathChange]) -> str:
     """Find the first path that no checkout may write, empty if there is none."""
-    return next((one.path for one in paths if any(_is_forbidden(part) for part in one.path.split("/"))), "")
+    return next((one.path for one in paths if _has_forbidden(one.path.split("/"))), "")
+
+
+def _has_forbidden(parts: Sequence[str]) -> bool:
+    return len(parts) > DEEPEST or any(_is_forbidden(part) for part in parts)
 
 
 def _is_forbidden(part: str) -> bool:

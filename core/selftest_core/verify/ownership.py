@@ -12,19 +12,16 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from selftest_core.frozen import dataclass
+from selftest_core.review.changes.collect_changes import files_that_decide
 from selftest_core.review.changes.kinds import Kind, kind_of_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from selftest_core.git.merges import Side
     from selftest_core.git.object_store import ObjectStore
     from selftest_core.review.changes.collect_changes import Change
     from selftest_core.review.evidence import Evidence
-
-JUDGES = frozenset({"conftest.py", "pytest.ini", "sitecustomize.py", "usercustomize.py", "tox.ini", "setup.cfg"})
-"""Files that decide how tests are judged. pyproject.toml counts where its pytest table changes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,14 +107,7 @@ def find_owned(
 
 def changes_judge(store: ObjectStore, change: Change) -> tuple[str, ...]:
     """Return the files by which this change could change how its own tests are judged."""
-    found = []
-    for one in change.paths:
-        name = one.path.rpartition("/")[2]
-        if name in JUDGES or (
-            name == "pyproject.toml" and _pytest_table(store, one.before) != _pytest_table(store, one.after)
-        ):
-            found.append(one.path)
-    return tuple(found)
+    return files_that_decide(store, change.paths)
 
 
 def is_test_file(path: str) -> bool:
@@ -196,9 +186,12 @@ def _renamed(test: str, gone: Mapping[str, str]) -> str:
 def _definitions(text: str) -> dict[str, str] | None:
     """Map each test function and class, `Class::function`, to its syntax; "" to all else. None for no Python."""
     try:
-        module = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError):
+        return _definitions_of(ast.parse(text))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
+
+
+def _definitions_of(module: ast.Module) -> dict[str, str]:
     found: dict[str, str] = {}
     rest: list[str] = []
     for node in module.body:
@@ -225,18 +218,6 @@ def _members(node: ast.ClassDef) -> dict[str, str]:
             rest.append(ast.dump(one))
     found[node.name] = "\n".join(rest)
     return found
-
-
-def _pytest_table(store: ObjectStore, side: Side | None) -> object:
-    import tomllib  # only where a pyproject.toml changed
-
-    if side is None:
-        return None
-    try:
-        tool = tomllib.loads(_text(store, side.oid)).get("tool", {})
-    except tomllib.TOMLDecodeError:
-        return side.oid
-    return tool.get("pytest") if isinstance(tool, dict) else None
 
 
 def _text(store: ObjectStore, oid: str) -> str:

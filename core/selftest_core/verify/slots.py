@@ -76,10 +76,25 @@ class Slot:
         return [line for line in self._call("ls-files", "-s", "-z").stdout.split("\0") if line]
 
     def untracked(self) -> list[str]:
-        """List what is in the tree folder beyond the tree, whole folders as one; bytecode of Python is left out."""
-        done = self._call("status", "--porcelain", "-z", "--ignored", "--untracked-files=normal")
-        paths = [line[3:].rstrip("/") for line in done.stdout.split("\0") if line[:2] in ("??", "!!")]
-        return [path for path in paths if path.rpartition("/")[2] != "__pycache__"]
+        """List what is in the tree folder beyond the tree, whole folders as one; bytecode of Python is left out.
+
+        By a walk of our own: git would look into a repository that a set-up has made in a submodule's folder, and run
+        the filters which that names. Follows no links, and opens nothing.
+        """
+        files = {line.partition("\t")[2] for line in self.entries()}
+        folders = {parent for path in files for parent in _parents(path)}
+        found: list[str] = []
+        left = [""]
+        while left:
+            folder = left.pop()
+            with os.scandir(self.tree_folder / folder) as entries:
+                for entry in entries:
+                    path = f"{folder}/{entry.name}" if folder else entry.name
+                    if path in folders and entry.is_dir(follow_symlinks=False):
+                        left.append(path)
+                    elif path not in files and entry.name != "__pycache__":
+                        found.append(path)
+        return sorted(found)
 
     def keep_made(self, paths: Sequence[str], made_for: tuple[str, str]) -> None:
         """Move what a set-up made out of the tree, and restore the tree."""
@@ -145,6 +160,12 @@ class Slot:
         self._laid = ""
         self.made, self.made_for = (), ("", "")
         remove_tree(self.folder)
+
+
+def _parents(path: str) -> list[str]:
+    """List the folders above a path, relative as it is."""
+    parts = path.split("/")[:-1]
+    return ["/".join(parts[: number + 1]) for number in range(len(parts))]
 
 
 def remove_tree(folder: Path) -> None:

@@ -15,6 +15,7 @@ from selftest_core.errors import RefusedError, ToolFailedError, UsageError
 from selftest_core.git.command import Git, find_place
 from selftest_core.review.apply_decisions import Reviewed, apply_decisions, publish_review
 from selftest_core.review.candidate_branch import Decision, Line, Status
+from selftest_core.review.changes.kinds import Kind
 from selftest_core.review.changes.plan import make_plan, resolve_branches, resolve_range
 from selftest_core.review.decisions import Decisions
 from selftest_core.review.engine import Engine
@@ -302,3 +303,17 @@ def test_a_submodule_is_laid_as_a_pointer_and_two_pointers_are_a_conflict(reposi
         plan = make_plan(engine.store, resolve_branches(Git(source, os.environ), "main", ["one", "two"]))
         statuses = [placed.status for placed in apply_decisions(engine, plan, KEEP).line.items]
     assert statuses == [Status.LAID, Status.HELD]
+
+
+@pytest.mark.parametrize("path", ["conftest.py", ".pytest.ini", "pytest.py", "x.dist-info/entry_points.txt", "odd.pth"])
+def test_no_rule_keeps_what_changes_how_tests_are_run(repository: Repository, path: str) -> None:
+    repository.git("switch", "-q", "-c", "mal", "main")
+    repository.commit("[FIX_IMPL] Help", {path: "x = 1\n"})
+    repository.git("switch", "-q", "main")
+    git_dir = repository.folder / ".git"
+    with Engine.open(repository.folder.parent / "engine.git", git_dir, os.environ) as engine:
+        plan = make_plan(engine.store, resolve_branches(Git(git_dir, os.environ), "main", ["mal"]))
+        reviewed = apply_decisions(engine, plan, Decisions(kinds=dict.fromkeys(Kind, Decision.KEEP)))
+    (mal,) = reviewed.order
+    assert reviewed.decided[mal.oid] is Decision.UNDECIDED
+    assert {one.path for one in mal.weakenings} == {path}

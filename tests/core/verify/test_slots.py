@@ -130,3 +130,29 @@ def test_a_tree_is_removed_without_following_links(tmp_path: Path) -> None:
     assert not (tmp_path / "made").exists()
     assert (outside / "mine").read_text() == "x"
     remove_tree(tmp_path / "made")
+
+
+def test_no_filter_of_a_repository_that_a_set_up_makes_is_run(
+    repository: Repository, slot: Slot, tmp_path: Path
+) -> None:
+    """A submodule's folder in which the set-up makes a repository: git would look into it, and run its filter."""
+    repository.commit("One", {"a.py": "1\n"})
+    inner = repository.git("rev-parse", "HEAD")
+    repository.git("update-index", "--add", "--cacheinfo", f"160000,{inner},sub")
+    repository.git("commit", "-qm", "A submodule that nobody named")
+    slot.lay(tree(repository))
+    (slot.tree_folder / "sub").rmdir()
+    planted = Repository.make(slot.tree_folder / "sub")
+    planted.commit("In it", {".gitattributes": "* filter=x\n", "file": "text\n"})
+    planted.git("config", "filter.x.clean", f"touch {tmp_path}/reached; cat")
+    os.utime(planted.folder / "file", (1, 1))
+    (planted.folder / "file").write_text("other\n")
+    assert planted.git("status", "--porcelain").strip()
+    assert (tmp_path / "reached").exists()  # so git does, where it looks into it
+    (tmp_path / "reached").unlink()
+    (slot.tree_folder / "made").mkdir()
+    (slot.tree_folder / "made" / "deep").mkdir()
+    assert slot.untracked() == ["made"]
+    slot.keep_made(["made"], ("", ""))
+    slot.lay(tree(repository))
+    assert not (tmp_path / "reached").exists()

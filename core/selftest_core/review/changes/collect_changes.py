@@ -6,11 +6,13 @@ the same patch at any place. Nothing is dropped: a change names all its sources.
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
-from selftest_core.errors import UsageError
+from selftest_core.collect.judges import CHANGES_JUDGE, decides_tests
+from selftest_core.errors import ToolError, UsageError
 from selftest_core.frozen import dataclass
 from selftest_core.git.commit_changes import PathChange, missing_contents, read_changes
 from selftest_core.git.objects import Commit, is_oid, trailers
@@ -21,7 +23,7 @@ from selftest_core.review.changes.weakened_settings import find_weakened_setting
 from selftest_core.review.changes.weakening import Weakening, find_weakenings
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from selftest_core.git.merges import Side
     from selftest_core.git.object_store import ObjectStore
@@ -192,6 +194,35 @@ def _read_branch(store: ObjectStore, branch: Branch, parents_of: Mapping[str, Se
 
 def collect_changes(store: ObjectStore, base: str, branches: Sequence[Branch]) -> Collected:
     """Read all branches and collapse identical commits. A branch that cannot be read is left out with the reason."""
+    try:
+        return _collect(store, base, branches)
+    except _MALFORMED:
+        # All are read with the same few calls of git, which one malformed object ends: read each alone to find it.
+        good: list[Branch] = []
+        left_out: list[tuple[str, str]] = []
+        for branch in branches:
+            try:
+                _collect(store, base, [branch])
+                good.append(branch)
+            except _MALFORMED as error:
+                left_out.append((branch.agent, f"its commits cannot be read: {_reason(error)}"))
+        if not left_out or not good:
+            raise
+        collected = _collect(store, base, good)
+        return replace(collected, left_out=(*left_out, *collected.left_out))
+
+
+_MALFORMED = (ToolError, ValueError, LookupError, RecursionError)
+"""Errors by which an object that git or we cannot read shows itself."""
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, ToolError):
+        return (error.detail or error.title).splitlines()[-1][:300]
+    return f"a malformed object ({type(error).__name__})"
+
+
+def _collect(store: ObjectStore, base: str, branches: Sequence[Branch]) -> Collected:
     found: list[Source] = []
     left_out: list[tuple[str, str]] = []
     parents_of = _read_parents(store, base, branches)
@@ -315,8 +346,20 @@ def _change(
     return Change(item, tuple(sources), kind, touched, patches[picked.oid].lines, _weakenings(store, touched))
 
 
+def files_that_decide(store: ObjectStore, paths: Iterable[PathChange]) -> tuple[str, ...]:
+    """List the files of a change by which it can change how tests are run."""
+    return tuple(
+        one.path
+        for one in paths
+        if decides_tests(
+            one.path, functools.partial(_text, store, one.before), functools.partial(_text, store, one.after)
+        )
+    )
+
+
 def _weakenings(store: ObjectStore, paths: Sequence[PathChange]) -> tuple[Weakening, ...]:
-    """Compare the Python test files of a commit, and the settings of pytest."""
+    """Compare the Python test files of a commit, and name what decides how tests are run."""
+    deciding = tuple(Weakening(path, 1, CHANGES_JUDGE) for path in files_that_decide(store, paths))
     files = {
         one.path: (_text(store, one.before), _text(store, one.after))
         for one in paths
@@ -330,7 +373,10 @@ def _weakenings(store: ObjectStore, paths: Sequence[PathChange]) -> tuple[Weaken
     unseen = tuple(Weakening(path, 1, "too large to be compared") for path in large)
     small = {path: texts for path, texts in files.items() if path not in large}
     settings = {path: small.pop(path) for path in list(small) if is_settings_file(path)}
-    return (*unseen, *find_weakenings(small), *find_weakened_settings(settings)) if files else ()
+    found = (*unseen, *find_weakenings(small), *find_weakened_settings(settings)) if files else ()
+    # What is weakened there is told with its line, and not once more.
+    told = {one.path for one in found}
+    return (*found, *(one for one in deciding if one.path not in told))
 
 
 def _text(store: ObjectStore, side: Side | None) -> str | None:
