@@ -9,7 +9,7 @@ JOBS := 5
 # Empty means that bytecode is written, whatever the caller's environment says: starts are three times slower without.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help venv demo test quick agents modal-tests chaos night proof fuzz mutants noop selftest check check-static bench soak pictures screenshots generate format lock
+.PHONY: help venv demo test quick agents modal-tests chaos night proof attacks fuzz mutants noop selftest check check-static bench soak pictures screenshots generate format lock
 .NOTPARALLEL:
 
 help:
@@ -43,6 +43,9 @@ night: venv ## one simulated night: three scheduled runs of 300 agents, a restar
 
 proof: venv ## hold verification against known truths, on a thousand scripted lines, on real git and pytest, and killed
 	@$(PYTHON_BIN) scripts/proof.py $(ARGS)
+
+attacks: venv ## forge branches and try to leave the sandbox: none may be published, or pass without a mark
+	@$(PYTHON_BIN) scripts/attacks.py $(ARGS)
 
 fuzz: venv ## hold lines of random histories under random decisions against git's own cherry-pick, for two minutes
 	@$(PYTHON_BIN) scripts/fuzz.py $(ARGS)

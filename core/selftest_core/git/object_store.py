@@ -103,6 +103,10 @@ class ObjectStore:
                 raise KeyError(oid)
         return [one for one in found if one is not None]
 
+    def has(self, oid: str) -> bool:
+        """True where an object is there."""
+        return self._ask([oid])[0] is not None
+
     def _ask(self, oids: Sequence[str]) -> list[tuple[bytes, bytes] | None]:
         """Ask the process that reads; None for an object that is missing."""
         for oid in oids:

@@ -289,8 +289,12 @@ def verify_line(
         tree=tree,
         # What could not be collected was not seen to pass.
         verified=Verified.UNKNOWN if verified is Verified.PASSED and (vanished or errors) else verified,
-        items=_with_missing_fixes(
-            _items(engine, reviewed, line, owned, report, is_opaque=collected.is_opaque), reviewed, evidence
+        items=_with_vanished(
+            _with_missing_fixes(
+                _items(engine, reviewed, line, owned, report, is_opaque=collected.is_opaque), reviewed, evidence
+            ),
+            line.changes,
+            vanished,
         ),
         tests=report.tests,
         is_whole_suite=is_whole_suite,
@@ -436,6 +440,19 @@ def _with_missing_fixes(
     lacking = {agent for agent, one in evidence.items() if one.claims_fix} - fixing
     marked = {change.oid for change in reviewed.order if not lacking.isdisjoint(change.agents)}
     return {oid: replace(one, marks=(*one.marks, Mark.NO_FIX)) if oid in marked else one for oid, one in items.items()}
+
+
+def _with_vanished(
+    items: Mapping[str, ItemVerdict], changes: Sequence[Change], vanished: Sequence[str]
+) -> dict[str, ItemVerdict]:
+    """Leave no change passed that edits a file from which tests of the base vanished."""
+    found = dict(items)
+    for change in changes:
+        paths = {one.path for one in change.paths}
+        lost = next((test for test in vanished if test.partition("::")[0] in paths), None)
+        if lost is not None and items[change.oid].verified is Verified.PASSED:
+            found[change.oid] = replace(items[change.oid], verified=Verified.UNKNOWN, reason=f"{lost} vanished")
+    return found
 
 
 _UNPROVED = (Verdict.UNKNOWN, Verdict.MISSING, Verdict.CANNOT_FAIL)

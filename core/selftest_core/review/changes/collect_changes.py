@@ -198,6 +198,8 @@ def collect_changes(store: ObjectStore, base: str, branches: Sequence[Branch]) -
         return _collect(store, base, branches)
     except _MALFORMED:
         # All are read with the same few calls of git, which one malformed object ends: read each alone to find it.
+        if not all(map(store.has, [branch.tip for branch in branches])):
+            raise  # git has dropped what was reviewed
         good: list[Branch] = []
         left_out: list[tuple[str, str]] = []
         for branch in branches:

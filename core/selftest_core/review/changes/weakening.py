@@ -24,6 +24,8 @@ _LONGEST = 300
 type _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 _SKIPS = frozenset({"skip", "skipif", "skipIf", "skipUnless", "xfail", "expectedFailure", "SkipTest"})
+_PATCHING = frozenset({"setattr", "setitem", "patch", "object", "multiple", "delattr", "exec", "eval"})
+"""Calls by which a test puts something in the place of something else."""
 _EXPECTS = frozenset({"raises", "warns", "approx", "fail"})
 _DECIDING = (
     "pytest_collection", "pytest_ignore_collect", "pytest_collect_", "pytest_pycollect_", "pytest_itemcollected",
@@ -108,6 +110,7 @@ def _compare(path: str, before: ast.Module, after: ast.Module, kept: Counter[str
         else:
             yield Weakening(path, test.lineno, f"{name} is deleted", was_deleted=True)
     yield from _compare_marks(path, "the module", _module_marks(before), _module_marks(after))
+    yield from _compare_modules(path, before, after)
     yield from _compare_classes(path, before, after)
     old_fixtures, new_fixtures = _fixtures(before), _fixtures(after)
     for name, fixture in new_fixtures.items():
@@ -138,11 +141,44 @@ def _compare_tests(path: str, name: str, before: _Function, after: _Function) ->
             yield Weakening(path, one.lineno, f"{name}: an assertion is removed", was_deleted=True)
         elif not _is_tighter(one, added[number]):
             yield Weakening(path, added[number].lineno, f"{name}: an assertion is changed", old_line=one.lineno)
+    for line, what in _replacing(before, after):
+        yield Weakening(path, line, f"{name}: {what}")
     for handler in _swallowing(after, before):
         yield Weakening(path, handler.lineno, f"{name}: a failure is caught")
     first = _early_return(after)
     if first is not None and _early_return(before) is None:
         yield Weakening(path, first.lineno, f"{name} can return before its assertions")
+
+
+def _replacing(before: _Function, after: _Function) -> Iterator[tuple[int, str]]:
+    """Find where an edited test puts something else in the place of what it tests."""
+    given = {argument.arg for argument in before.args.args}
+    used = {one.id for one in ast.walk(before) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)}
+    made = {one.id for one in ast.walk(before) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
+    for one in ast.walk(after):
+        if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store) and one.id in used - made - given:
+            yield one.lineno, f"{one.id} is another one inside the test"
+    for argument in after.args.args:
+        if argument.arg in used - given:
+            yield argument.lineno, f"{argument.arg} is another one inside the test"
+    old = Counter(_name(one.func) for one in ast.walk(before) if isinstance(one, ast.Call))
+    for one in ast.walk(after):
+        if isinstance(one, ast.Call) and _name(one.func) in _PATCHING and not old[_name(one.func)]:
+            yield one.lineno, f"{_name(one.func)} may replace what is tested"
+
+
+def _compare_modules(path: str, before: ast.Module, after: ast.Module) -> Iterator[Weakening]:
+    """Find new statements of a module that change what its tests are, or what they test."""
+    old = Counter(ast.dump(one) for one in before.body)
+    tests = {name.partition("::")[0] for name in _tests(before)}
+    for node in after.body:
+        if old[ast.dump(node)] or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            continue
+        targets = [one for one in ast.walk(node) if isinstance(getattr(one, "ctx", None), ast.Store | ast.Del)]
+        if any(isinstance(one, ast.Attribute | ast.Subscript) for one in targets):
+            yield Weakening(path, node.lineno, "something outside of the tests is changed for all of them")
+        elif any(isinstance(one, ast.Name) and one.id in tests for one in targets):
+            yield Weakening(path, node.lineno, "a test is replaced")
 
 
 def _compare_marks(path: str, name: str, before: Iterable[ast.expr], after: Iterable[ast.expr]) -> Iterator[Weakening]:
@@ -151,6 +187,8 @@ def _compare_marks(path: str, name: str, before: Iterable[ast.expr], after: Iter
         words = _words(mark)
         if words & _SKIPS:
             yield Weakening(path, mark.lineno, f"{name} is skipped or expected to fail")
+        elif "parametrize" in words and _is_empty(mark):
+            yield Weakening(path, mark.lineno, f"{name} has no cases, so it is skipped")
         elif "parametrize" in words:
             same = next((one for one in old if "parametrize" in _words(one) and _first(one) == _first(mark)), None)
             if same is not None and _lost_cases(same, mark):
@@ -339,6 +377,12 @@ def _cases(mark: ast.expr) -> list[ast.expr] | None:
 
 def _first(mark: ast.expr) -> str:
     return ast.dump(mark.args[0]) if isinstance(mark, ast.Call) and mark.args else ""
+
+
+def _is_empty(mark: ast.expr) -> bool:
+    """True for a parametrization by nothing."""
+    values = mark.args[1:] if isinstance(mark, ast.Call) else []
+    return any(isinstance(one, ast.List | ast.Tuple | ast.Set) and not one.elts for one in values)
 
 
 def _words(node: ast.expr) -> frozenset[str]:
