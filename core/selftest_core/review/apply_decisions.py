@@ -45,7 +45,7 @@ from selftest_core.review.publishing import check_by_rebuilding, publish
 from selftest_core.review.resolutions import answers_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
     from pathlib import Path
 
     from selftest_core.git.command import Git
@@ -66,7 +66,8 @@ class Reviewed:
     """A plan with its decisions applied: `line` has everything that is not reverted.
 
     `ranked`: the changes of the plan as they are split and reworded.
-    `row_of`: the row of each change. Of a row, all but the chosen change count as reverted in `decided`.
+    `row_of`: the row of each change. Of a row, all but the chosen change count as reverted in `decided`. `asking`: ids
+    of changes that a rule for their kind would keep, and that their verdict leaves to a person.
     """
 
     plan: Plan
@@ -77,6 +78,7 @@ class Reviewed:
     dependents: Dependents
     ranked: tuple[Ranked, ...]
     row_of: Mapping[str, Row]
+    asking: frozenset[str] = frozenset()
 
     @property
     def chosen(self) -> tuple[Change, ...]:
@@ -111,13 +113,25 @@ class Reviewed:
 
     @property
     def guarded(self) -> tuple[Change, ...]:
-        """The changes that a rule for their kind would keep, if they did not weaken a test."""
+        """The changes that a rule for their kind would keep, if they did not weaken a test, or ask by their verdict."""
         return tuple(
             one
             for one in self.chosen
-            if is_guarded(one, self.decisions)
-            and rule_of(one, self.decisions) is Rule.DEFAULT
-            and self.decided[one.oid] is not Decision.KEEP
+            if one.oid in self.asking
+            or (
+                is_guarded(one, self.decisions)
+                and rule_of(one, self.decisions) is Rule.DEFAULT
+                and self.decided[one.oid] is not Decision.KEEP
+            )
+        )
+
+    @property
+    def kept_by_kind(self) -> tuple[Change, ...]:
+        """The kept changes that nothing but a rule for their kind keeps."""
+        return tuple(
+            one
+            for one in self.chosen
+            if self.decided[one.oid] is Decision.KEEP and rule_of(one, self.decisions) is Rule.KIND
         )
 
 
@@ -150,6 +164,15 @@ def apply_decisions(
     dependents = find_dependents(engine, base_tree, items, decided, paths, answers=answers, should_stop=should_stop)
     in_place = tuple(by_oid[item.oid] for item in items)
     return Reviewed(plan, decisions, decided, in_place, line, dependents, ranked, row_of)
+
+
+def with_asking(engine: Engine, reviewed: Reviewed, oids: Collection[str]) -> Reviewed:
+    """Return the review with these changes undecided: a person has to decide them, not a rule."""
+    decided = {**reviewed.decided, **dict.fromkeys(oids, Decision.UNDECIDED)}
+    entries = _entries(reviewed.plan, reviewed.order, reviewed.decisions, reviewed.row_of)
+    answers = answers_of(reviewed.decisions.resolutions.values())
+    line = _build_line(engine, reviewed.plan, entries, decided, answers, stored=True)
+    return replace(reviewed, decided=decided, line=line, asking=reviewed.asking | frozenset(oids))
 
 
 def with_text(engine: Engine, reviewed: Reviewed, oid: str) -> Reviewed:

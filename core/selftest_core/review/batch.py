@@ -75,12 +75,14 @@ class BatchResult:
 class Checked:
     """The result of a check. `refusal`: why no ref may be written, empty to go on; `tests`: for the pull request.
 
-    `verdicts`: on the changes of the published tree, by their ids.
+    `verdicts`: on the changes of the published tree, by their ids. `reviewed`: the review with what the check leaves
+    to a person, None where that is nothing.
     """
 
     refusal: str = ""
     tests: VerifiedTests | None = None
     verdicts: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    reviewed: Reviewed | None = None
 
 
 class Check(Protocol):
@@ -134,6 +136,10 @@ def review(
         why_not = "" if request.publish is None else _not_published(engine, reviewed)
         is_publishing = request.publish is not None and not why_not
         checked = check(engine, reviewed, inputs, is_publishing=is_publishing)
+        if checked.reviewed is not None:
+            reviewed = checked.reviewed
+            why_not = why_not or ("" if request.publish is None else _not_published(engine, reviewed))
+            is_publishing = request.publish is not None and not why_not
         if checked.refusal:
             return BatchResult(reviewed, None, None, run=run, refused=checked.refusal, integrations=log.integrations)
         if inputs.folder is None:  # the branches of a run have refs already

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from selftest_core.git.history import HistoryCommit
     from selftest_core.review.apply_decisions import Reviewed
+    from selftest_core.review.changes.collect_changes import Change
     from selftest_core.review.review_log import Integration, Integrations
     from selftest_core.verify.batch import Answer as VerifyAnswer
     from selftest_core.verify.schedule import TestReport
@@ -37,6 +38,14 @@ class VerifiedTest(Shape):
     verdict: Literal["fixed", "kept", "still red", "broken", "new", "gone", "flaky", "unknown"]
     seconds: float | None = Field(description="Of its first run on the candidate.")
     runs: int = Field(description="Runs on the candidate.")
+    assertions: int | None = Field(None, description="`assert` statements that held in its first run; null: unknown.")
+    assertions_before: int | None = Field(None, description="The same before, also where it failed then.")
+    fixed_by: Oid | None = Field(
+        None, description="The change that turns it green, where another one claims that and does not."
+    )
+    as_base_has_it: Text = Field(
+        "", description="Its verdict with the test files of the base, where that is not green."
+    )
     flaky_before: int = Field(0, description="Trees of this repository on which the test was flaky.")
     reason: Text = ""
 
@@ -132,7 +141,15 @@ class ReviewItem(Shape):
     tests: list[VerifiedTest] = Field(default_factory=list, description="The tests that the change owns.")
     broke: list[Text] = Field(default_factory=list, description="Tests of others that the change turns red.")
     marks: list[
-        Literal["liar", "culprit", "changes its own judge", "claims a fix that is not there", "proves nothing new"]
+        Literal[
+            "liar",
+            "culprit",
+            "changes its own judge",
+            "passes only as it edits the test",
+            "fewer assertions run",
+            "claims a fix that is not there",
+            "proves nothing new",
+        ]
     ] = Field(default_factory=list)
     reason: Text = Field("", description="The reason for any verdict but passed.")
     cautions: list[Text] = Field(
@@ -193,7 +210,8 @@ class ReviewDocument(Shape):
         default_factory=list, description="Kept changes that weaken a test; the lines are in their `cautions`."
     )
     guarded: list[Oid] = Field(
-        default_factory=list, description="Changes that `kinds` does not keep, since they weaken a test."
+        default_factory=list,
+        description="Changes that `kinds` does not keep, since they weaken a test or ask by their `marks`.",
     )
 
 
@@ -292,9 +310,7 @@ def review_document(
             subject=change.subject,
             why=why[change.oid],
             decision=reviewed.decided[change.oid].value,
-            decided_by=(
-                rule_of(change, reviewed.decisions) if reviewed.is_chosen(change.oid) else Rule.ALTERNATIVE
-            ).value,
+            decided_by=_rule(reviewed, change).value,
             row=reviewed.row_of[change.oid].id,
             chosen=reviewed.is_chosen(change.oid),
             status=placed[change.oid].status.value,
@@ -339,6 +355,12 @@ def review_document(
     )
 
 
+def _rule(reviewed: Reviewed, change: Change) -> Rule:
+    if not reviewed.is_chosen(change.oid):
+        return Rule.ALTERNATIVE
+    return Rule.DEFAULT if change.oid in reviewed.asking else rule_of(change, reviewed.decisions)
+
+
 def _integration_item(found: Integration | None) -> IntegrationItem | None:
     if found is None:
         return None
@@ -373,6 +395,10 @@ def verified_test(report: TestReport, flaky_before: Mapping[str, int]) -> Verifi
             "verdict": report.effect.value,
             "seconds": report.runs[0].seconds if report.runs else None,
             "runs": len(report.runs),
+            "assertions": report.runs[0].assertions if report.runs else None,
+            "assertions_before": report.assertions_before,
+            "fixed_by": report.fixed_by,
+            "as_base_has_it": report.only_edited,
             "flaky_before": flaky_before.get(report.test, 0),
             "reason": report.reason or (report.runs[0].reason if report.runs else ""),
         }

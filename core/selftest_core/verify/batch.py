@@ -6,7 +6,12 @@ import time
 from typing import TYPE_CHECKING
 
 from selftest_core.frozen import dataclass
-from selftest_core.review.apply_decisions import apply_decisions
+from selftest_core.review.apply_decisions import (
+    apply_decisions,
+    build_kept_line,
+    publish_disabled_reason,
+    with_asking,
+)
 from selftest_core.review.batch import Checked, review
 from selftest_core.review.changes.inputs import home_of
 from selftest_core.review.changes.plan import make_plan
@@ -17,7 +22,7 @@ from selftest_core.review.repository import LOG, find_review, read_log, with_pro
 from selftest_core.review.session import DECISIONS
 from selftest_core.verify.review_verifier import ReviewVerifier
 from selftest_core.verify.verdicts import Verdict
-from selftest_core.verify.verification import Verified, verified_tests
+from selftest_core.verify.verification import ASKS, Verified, verified_tests
 
 if TYPE_CHECKING:
     import threading
@@ -131,28 +136,49 @@ def review_verified(
         begun = time.monotonic()
         top, home = inputs.place.top, home_of(inputs, inputs.name)
         is_whole_suite = verifying.is_whole_suite or config.verify_all
-        found: list[Verification] = []
+        published: Verification | None = None
         with ReviewVerifier.open(engine, top, home, config, environ, verifying.jobs, verifying.on) as verifier:
             _warn(verifier.isolation, say)
-            for is_kept_only in (False, True) if is_publishing else (False,):
-                found.append(
-                    verifier.verify(
-                        reviewed, inputs.evidence, inputs.targets.branches, on_progress, is_stopped,
-                        is_kept_only=is_kept_only, is_whole_suite=is_whole_suite,
-                    )
+
+            def run(*, is_kept_only: bool) -> Verification:
+                return verifier.verify(
+                    reviewed, inputs.evidence, inputs.targets.branches, on_progress, is_stopped,
+                    is_kept_only=is_kept_only, is_whole_suite=is_whole_suite,
                 )  # fmt: skip
-        candidate, published = found[0], found[1] if is_publishing else None
+
+            candidate = run(is_kept_only=False)
+            found: Verification | None = candidate
+            while found is not None:
+                asking = _asking(reviewed, found)
+                if not asking and published is not None:
+                    break
+                for oid, why in asking.items():
+                    say(f"{oid[:12]} is not kept by its kind: {why}")
+                reviewed = with_asking(engine, reviewed, asking) if asking else reviewed
+                if is_publishing and publish_disabled_reason(reviewed, build_kept_line(engine, reviewed)):
+                    is_publishing = False
+                published = found = run(is_kept_only=True) if is_publishing else None
         seconds = time.monotonic() - begun
         answers.append(Answer(reviewed, candidate, verifier.isolation, seconds, _run_of(inputs), published))
+        asked = reviewed if reviewed.asking else None
         if published is None or not verifying.is_required or published.verified is Verified.PASSED:
             tests = None if published is None else verified_tests(published, verifier.isolation)
             verdicts = {} if published is None else {oid: str(one.verified) for oid, one in published.items.items()}
-            return Checked(tests=tests, verdicts=verdicts)
+            return Checked(tests=tests, verdicts=verdicts, reviewed=asked)
         why = why_not_passed(published)
-        return Checked(f"the tree that would be published, {published.tree[:12]}, is not verified: {why}")
+        refusal = f"the tree that would be published, {published.tree[:12]}, is not verified: {why}"
+        return Checked(refusal, reviewed=asked)
 
     result = review(verifying.request, cwd, environ, say, check, has_trailers=config.publish_trailers)
     return result, answers[0]
+
+
+def _asking(reviewed: Reviewed, found: Verification) -> dict[str, str]:
+    """Map the changes that only a rule keeps, and that ask a person by their verdict, to the reason."""
+    marks = {
+        one.oid: ", ".join(mark for mark in found.items[one.oid].marks if mark in ASKS) for one in reviewed.kept_by_kind
+    }
+    return {oid: why for oid, why in marks.items() if why}
 
 
 def _warn(isolation: Isolation, say: Callable[[str], None]) -> None:

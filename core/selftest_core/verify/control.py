@@ -1,4 +1,5 @@
 """Controls: test files in which each test must fail, so that a test which stays green there is known to prove nothing.
+Beside them, edits of test files that leave every other test as it was.
 
 The expected value of an `==` becomes another value of its type; where a function has none, its assertions are negated;
 a test without assertions gets one that fails. Nothing else changes, and a control is laid and run as any other tree:
@@ -9,6 +10,7 @@ compares with something that is equal to everything, or is reported as passed wh
 from __future__ import annotations
 
 import ast
+import builtins
 import hashlib
 import re
 import tempfile
@@ -245,6 +247,102 @@ def _is_literal(node: ast.expr) -> bool:
     if isinstance(node, ast.List | ast.Tuple | ast.Set):
         return all(_is_literal(one) for one in node.elts)
     return isinstance(node, ast.Constant | ast.JoinedStr | ast.Dict)
+
+
+_HOOKS = ("pytest_", "setup", "teardown", "tear_down", "load_tests")
+"""Beginnings of names that pytest, or unittest, calls by itself."""
+
+
+def is_plain_addition(before: bytes | None, after: bytes) -> bool:
+    """True where an edit of a test file adds tests, and can change no other test while the file is imported.
+
+    All statements of before stay, in their order. What is added are imports, literals, functions and classes, under
+    names that were free and that nothing uses, without a decorator but pytest's marks. It errs towards False: the
+    tests that the base has are then run as it has them.
+    """
+    try:
+        old, new = (ast.parse(text) for text in (before or b"", after))
+        if max(_depth(old), _depth(new)) > _DEEPEST:
+            return False
+        left = [ast.dump(node) for node in old.body]
+        used = {node.id for node in ast.walk(old) if isinstance(node, ast.Name)} | set(dir(builtins))
+        used |= {node.arg for node in ast.walk(old) if isinstance(node, ast.arg)}
+        used |= {name for node in old.body for name in _bound(node)}
+        for node in new.body:
+            if left and ast.dump(node) == left[0]:
+                del left[0]
+            elif (
+                not _is_plain(node)
+                or not used.isdisjoint(_bound(node))
+                or any(name.startswith(_HOOKS) for name in _bound(node))
+            ):
+                return False
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return not left
+
+
+def _depth(tree: ast.AST) -> int:
+    """Count the levels of a syntax tree, without recursion."""
+    depth, level = 0, [tree]
+    while level:
+        depth += 1
+        level = [child for node in level for child in ast.iter_child_nodes(node)]
+    return depth
+
+
+def _bound(node: ast.stmt) -> set[str]:
+    """Return the names that a plain statement of a module binds."""
+    match node:
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+            return {name}
+        case ast.Import(names=names) | ast.ImportFrom(names=names):
+            return {(one.asname or one.name).partition(".")[0] for one in names}
+        case ast.Assign(targets=[ast.Name(id=name)]):
+            return {name}
+        case _:
+            return set()
+
+
+def _is_plain(node: ast.stmt) -> bool:
+    match node:
+        case ast.Import(names=names) | ast.ImportFrom(names=names):
+            return not any(one.name == "*" for one in names)
+        case ast.FunctionDef(args=arguments) | ast.AsyncFunctionDef(args=arguments):
+            now = [*arguments.defaults, *(one for one in arguments.kw_defaults if one is not None)]
+            now += [one.annotation for one in ast.walk(arguments) if isinstance(one, ast.arg) and one.annotation]
+            now += [node.returns] if node.returns else []
+            return all(map(_is_mark, node.decorator_list)) and not any(map(_runs, now))
+        case ast.ClassDef(bases=bases, keywords=keywords, body=body):
+            return (
+                not keywords
+                and not any(map(_runs, bases))
+                and all(map(_is_mark, node.decorator_list))
+                and all(map(_is_plain, body))
+            )
+        case ast.Assign(targets=[ast.Name(id=name)], value=value):
+            return name not in ("pytestmark", "pytest_plugins") and _is_literal(value) and not _runs(value)
+        case ast.Expr(value=ast.Constant()) | ast.Pass():
+            return True
+        case _:
+            return False
+
+
+def _is_mark(node: ast.expr) -> bool:
+    """True for `pytest.mark.NAME`, with literals where it is called."""
+    called = node.func if isinstance(node, ast.Call) else node
+    words = [*node.args, *(one.value for one in node.keywords)] if isinstance(node, ast.Call) else []
+    return ast.unparse(called).startswith("pytest.mark.") and not any(map(_runs, (called, *words)))
+
+
+def _runs(node: ast.expr) -> bool:
+    """True for an expression that calls something, or binds a name."""
+    return any(
+        isinstance(
+            one, ast.Call | ast.NamedExpr | ast.Await | ast.ListComp | ast.SetComp | ast.DictComp | ast.JoinedStr
+        )
+        for one in ast.walk(node)
+    )
 
 
 def turn_tree(store: ObjectStore, tree: str, paths: Collection[str]) -> tuple[str, frozenset[str]]:

@@ -33,7 +33,7 @@ from selftest_core.verify.verdicts import UNIMPORTABLE, Execution, Result
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
+    from pathlib import Path, PurePath
 
     from selftest_core.tools.process import Running
     from selftest_core.verify.environment import Testing
@@ -152,6 +152,7 @@ class PytestProcess:
         self._is_done = False
         self._foreign: list[str] = []
         self._canary = ""
+        self._forged = ""
         self._canary_name = f"test_{secrets.token_hex(4)}"
         self._replaced: list[str] = []
         self._found: dict[str, Execution] = {}
@@ -192,6 +193,8 @@ class PytestProcess:
             return f"code of the tree has replaced what decides results: {names}"
         if self._foreign:
             return f"another tree was tested: {self._foreign[0]} was imported"
+        if self._forged:
+            return f"a result came of {self._forged}, which had not begun: something writes results"
         if self._canary and self._canary != "failed":
             return f"failing tests are reported as {self._canary}: our canary, which fails, was"
         if not self._canary and self._collected is not None and not self._begun:
@@ -211,21 +214,9 @@ class PytestProcess:
         self._wishes.unlink(missing_ok=True)
         wishes = os.open(self._wishes, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_APPEND, 0o600)
         orders = slot.exchange / "orders.json"
-        orders.write_text(
-            json.dumps(
-                {
-                    "results": str(self._results),
-                    "tests": self._tests,
-                    # Isolated, the tested tree is where the checkout was, and the checkout is nowhere.
-                    "foreign": [] if self._testing.isolation.is_isolated else [str(self._testing.environment.checkout)],
-                    "absent": list(self._absent),
-                    "nonce": self._nonce,
-                    "canary": self._canary_name,
-                    "imports_here": is_module(self._testing.environment.command),
-                    "wishes": str(self._wishes),
-                }
-            )
-        )
+        # Isolated, the tested tree is where the checkout was, and the checkout is nowhere.
+        foreign = [] if self._testing.isolation.is_isolated else [str(self._testing.environment.checkout)]
+        orders.write_text(json.dumps(self._orders(self._results, foreign) | {"wishes": str(self._wishes)}))
         link_made(slot, self._testing)
         process = start_contained(
             self._argv(plugins, orders, files), slot, self._testing, self._variables(plugins, orders)
@@ -244,6 +235,19 @@ class PytestProcess:
             self._read()
         os.close(self._source)
         return process.poll(), was_timeout
+
+    def _orders(self, results: PurePath, foreign: Sequence[str]) -> dict[str, object]:
+        """Return the orders of the plugin. `results`: the path there; `foreign`: folders that no module may be from."""
+        return {
+            "results": str(results),
+            "tests": self._tests,
+            "late": [test for test in self._tests if test in self._order.late],
+            "foreign": foreign,
+            "absent": list(self._absent),
+            "nonce": self._nonce,
+            "canary": self._canary_name,
+            "imports_here": is_module(self._testing.environment.command),
+        }
 
     def _argv(self, plugins: Path, orders: Path, files: Sequence[str]) -> list[str]:
         words = self._testing.environment.words_at(place_of(self._slot, self._testing))
@@ -321,7 +325,15 @@ class PytestProcess:
         elif "ended" in line:
             reason = self._why_absent(line)
             word = Result.NOT_RUN if reason else str(line["result"])
-            self._end(str(line["ended"]), word, float(line["seconds"]), str(line["output"]), reason)
+            held = line.get("assertions")
+            run = Execution(
+                Result(word) if word in set(Result) else Result.ERROR,
+                float(line["seconds"]),
+                str(line["output"]),
+                reason,
+                held if isinstance(held, int) else None,
+            )
+            self._end(str(line["ended"]), run)
         elif "foreign" in line:
             self._foreign += [str(path) for path in line["foreign"]]
         elif "replaced" in line:
@@ -341,13 +353,14 @@ class PytestProcess:
         )
         return "" if path is None else f"it needs {path}, {self._absent[path]}, whose content is not in the repository"
 
-    def _end(self, test: str, word: str, seconds: float, output: str, reason: str = "") -> None:
-        self._begun = ""
+    def _end(self, test: str, run: Execution) -> None:
+        is_begun, self._begun = test == self._begun, ""
         if test == self._canary_name:
-            self._canary = word
+            self._canary = run.result
+        elif not is_begun:
+            self._forged = test
         elif test in self._tests and test not in self._found:
-            result = Result(word) if word in set(Result) else Result.ERROR
-            self._found[test] = run = Execution(result, seconds, output, reason)
+            self._found[test] = run
             self._on_run(test, run)
 
     def _conclude(self, status: int | None, was_timeout: bool) -> dict[str, Execution]:

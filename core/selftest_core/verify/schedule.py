@@ -12,6 +12,10 @@ questions are asked once. The plan, cheapest first:
 4. Before: all owned tests on the base with the candidate's test files, in one process.
 5. Control: what is green on the candidate, on the same tree with its assertions turned round, in one process. A test
    that is green there too cannot fail. If the base's own can, the change that took that away is found by bisection.
+6. As the base has them: where test files are edited, the tests that the base has too, on the candidate with the test
+   files of the base, and their control. A test that is not green there passes only as it was edited.
+7. A test that is green, and was seen red on the tree of an agent that claims it: the change that turns it green is
+   found by bisection, and the claim stays refuted unless that is the agent's own.
 
 Of very many red tests on one tree a few are repeated first, and the others only if one of these turns green.
 
@@ -22,6 +26,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
 
 from selftest_core.frozen import dataclass
@@ -90,6 +95,10 @@ class Line(Protocol):
         """The tree in which the tests must fail, and the test files for which that could be made of it."""
         ...
 
+    def with_tests_of_base(self, tree: str) -> str:
+        """The tree with the test files of the base, where edits may change what its tests are; else the tree itself."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Job:
@@ -103,13 +112,17 @@ class Job:
 class Order:
     """The order in which tests are wanted, which may change while they run. Safe to use from any thread.
 
-    `first`: gives the ids of changes, the most wanted first; `tests`: the tests of each change.
+    `first`: gives the ids of changes, the most wanted first; `tests`: the tests of each change. `late`: tests that run
+    after all others of their process, so that what they leave behind reaches none of these.
     """
 
     def __init__(
-        self, first: Callable[[], Sequence[str]] = tuple, tests: Mapping[str, Sequence[str]] | None = None
+        self,
+        first: Callable[[], Sequence[str]] = tuple,
+        tests: Mapping[str, Sequence[str]] | None = None,
+        late: Collection[str] = frozenset(),
     ) -> None:
-        self._first, self._tests = first, tests or {}
+        self._first, self._tests, self.late = first, tests or {}, late
         self._made: tuple[Sequence[str], Mapping[str, int]] = ((), {})
 
     def places(self) -> Mapping[str, int]:
@@ -136,7 +149,11 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class TestReport:
-    """One test. `culprit`: the id of the change that breaks it; `false_claims`: ids of changes that claim it green."""
+    """One test. `culprit`: the id of the change that breaks it; `false_claims`: ids of changes that claim it green.
+
+    `fixed_by`: the id of the change that turns it green, where one of these claims is about it. `only_edited`: it is
+    green, and not as the base has it; how it is there. `assertions_before`: how many assertions held in it before.
+    """
 
     test: str
     before: Verdict | None
@@ -146,6 +163,15 @@ class TestReport:
     culprit: str | None = None
     false_claims: tuple[str, ...] = ()
     reason: str = ""
+    fixed_by: str | None = None
+    only_edited: str = ""
+    assertions_before: int | None = None
+
+    @property
+    def lost_assertions(self) -> int:
+        """How many assertions fewer held in it than before, as far as that was counted."""
+        now = self.runs[0].assertions if self.runs and self.after is Verdict.GREEN else None
+        return max(self.assertions_before - now, 0) if self.assertions_before is not None and now is not None else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,11 +196,16 @@ type _Task[T] = Generator[_Ask, Execution, T]
 
 
 def verify(
-    line: Line, suite: Sequence[str] = (), doubted: Collection[str] = ()
+    line: Line,
+    suite: Sequence[str] = (),
+    doubted: Collection[str] = (),
+    of_base: Collection[str] = (),
+    refuted: Mapping[str, Collection[str]] = MappingProxyType({}),
 ) -> Generator[list[Job], Answers, Report]:
     """Verify a line; `suite`: tests that no change owns but that are to hold too.
 
-    `doubted`: tests that were flaky before, for which one green is not enough.
+    `doubted`: tests that were flaky before, for which one green is not enough. `of_base`: tests that the base has.
+    `refuted`: by test, the changes that claim it green and were seen red on the tree of their agent.
     Yields waves of jobs, is sent for each job the run of each of its tests, and returns the report.
     """
     owners: dict[str, list[int]] = defaultdict(list)
@@ -207,9 +238,16 @@ def verify(
         causes |= dict(zip(left, found, strict=True))
         hints += sorted({cause.culprit for cause in found if cause.culprit is not None} - set(hints))
 
-    befores = yield from _judge_all(line.before(), tests, "before", memory)
+    before_tree = line.before()
+    befores = yield from _judge_all(before_tree, tests, "before", memory)
     green = [test for test in tests if afters[test] is Verdict.GREEN]
-    causes |= yield from _control(line, green, memory)
+    causes |= yield from _control(line, green, memory, lambda tree: tree)
+    green = [test for test in green if test in of_base and test not in causes]
+    edited, not_able = yield from _as_base_has_them(line, green, memory)
+    causes |= not_able
+    claimed = [test for test in tests if test in refuted and afters[test] is Verdict.GREEN and test not in causes]
+    fixers = yield from _together([_find_fixer(line, test, refuted[test]) for test in claimed], memory)
+    causes |= {test: cause for test, cause in zip(claimed, fixers, strict=True) if cause.false_claims}
     skipped = [test for test in tests if afters[test] is Verdict.SKIPPED]
     at_base = yield from _together([_once(line.prefix(0), test, "base") for test in skipped], memory)
     lost = {test for test, run in zip(skipped, at_base, strict=True) if run.result not in _SKIPPED}
@@ -230,6 +268,9 @@ def verify(
                 culprit=None if cause.culprit is None else line.items[cause.culprit].id,
                 false_claims=tuple(line.items[place].id for place in cause.false_claims),
                 reason=cause.reason,
+                fixed_by=None if cause.fixer is None else line.items[cause.fixer].id,
+                only_edited=edited.get(test, ""),
+                assertions_before=next(iter(_runs(memory, before_tree, test)), Execution(Result.NOT_RUN)).assertions,
             )
         )
     return Report(tuple(reports))
@@ -243,6 +284,7 @@ class _Cause:
     is_flaky: bool = False
     is_order_dependent: bool = False
     cannot_fail: bool = False
+    fixer: int | None = None
 
 
 _FLAKY = _Cause(reason="flaky while its cause was looked for", is_flaky=True)
@@ -298,9 +340,11 @@ def _investigate(
     )
 
 
-def _control(line: Line, tests: Sequence[str], memory: _Memory) -> Generator[list[Job], Answers, dict[str, _Cause]]:
-    """Run green tests where they must fail, and find out why one does not."""
-    tree, files = line.control(line.prefix(len(line.items)))
+def _control(
+    line: Line, tests: Sequence[str], memory: _Memory, formed: Callable[[str], str]
+) -> Generator[list[Job], Answers, dict[str, _Cause]]:
+    """Run green tests where they must fail, and find out why one does not. `formed`: gives each tree its test files."""
+    tree, files = line.control(formed(line.prefix(len(line.items))))
     wanted = [test for test in tests if test.partition("::")[0] in files]
     runs = yield from _together([_once(tree, test, "control") for test in wanted], memory)
     causes = {
@@ -313,7 +357,7 @@ def _control(line: Line, tests: Sequence[str], memory: _Memory) -> Generator[lis
     # One change that patches pytest is the cause for all: it is looked for with a few of them.
     for part in (_spread(suspects, SAMPLE), suspects):
         left = [test for test in part if test not in causes or causes[test].culprit is None]
-        found = yield from _together([_investigate_control(line, test, hints) for test in left], memory)
+        found = yield from _together([_investigate_control(line, test, hints, formed) for test in left], memory)
         causes |= dict(zip(left, found, strict=True))
         hints += sorted({cause.culprit for cause in found if cause.culprit is not None} - set(hints))
     return causes
@@ -322,10 +366,40 @@ def _control(line: Line, tests: Sequence[str], memory: _Memory) -> Generator[lis
 STAYS_GREEN = "it stays green with its assertions turned round"
 
 
-def _investigate_control(line: Line, test: str, hints: Sequence[int]) -> _Task[_Cause]:
+def _as_base_has_them(
+    line: Line, tests: Sequence[str], memory: _Memory
+) -> Generator[list[Job], Answers, tuple[dict[str, str], dict[str, _Cause]]]:
+    """Run green tests with the test files of the base; returns what those are that are not green, and cannot fail."""
+    candidate = line.prefix(len(line.items))
+    tree = line.with_tests_of_base(candidate)
+    if tree == candidate:
+        return {}, {}
+    found = yield from _judge_all(tree, tests, "as the base has it", memory)
+    green = [test for test in tests if found[test] is Verdict.GREEN]
+    causes = yield from _control(line, green, memory, line.with_tests_of_base)
+    return {test: str(found[test]) for test in tests if found[test] is not Verdict.GREEN}, causes
+
+
+def _find_fixer(line: Line, test: str, claimants: Collection[str]) -> _Task[_Cause]:
+    """Find the change that turns a test green of which others make claims that were refuted."""
+    false = tuple(place for place, item in enumerate(line.items) if item.id in claimants)
+    if (yield from _is_green(line.prefix(0), test, "base")):
+        return _Cause(false_claims=false, reason="green on the base, red on the agent's own tree")
+    low, high = 0, len(line.items)
+    while high - low > 1:
+        middle = _middle(low, high)
+        is_green = yield from _is_green(line.prefix(middle), test, "what turns it green")
+        low, high = (low, middle) if is_green else (middle, high)
+    found = yield from _confirm(line.prefix(low), line.prefix(high), test, low)
+    # Nobody is accused of a test that now passes, now fails.
+    false = () if found.culprit is None else tuple(place for place in false if place != found.culprit)
+    return _Cause(false_claims=false, reason="red on the agent's own tree", fixer=found.culprit)
+
+
+def _investigate_control(line: Line, test: str, hints: Sequence[int], formed: Callable[[str], str]) -> _Task[_Cause]:
     """Find out why a test stays green where it must fail."""
     count = len(line.items)
-    run = yield _Ask(line.control(line.prefix(0))[0], test, 0, "control of the base")
+    run = yield _Ask(line.control(formed(line.prefix(0)))[0], test, 0, "control of the base")
     if run.result in PASSED_ALL_THE_SAME:
         return _Cause(reason=f"{STAYS_GREEN}, on the base too")
     if not can_fail(run):
@@ -333,7 +407,7 @@ def _investigate_control(line: Line, test: str, hints: Sequence[int]) -> _Task[_
 
     def tree_without(place: int) -> str | None:
         tree = line.only([number for number in range(count) if number != place])
-        return None if tree is None else line.control(tree)[0]
+        return None if tree is None else line.control(formed(tree))[0]
 
     for place in hints:
         without = tree_without(place)
@@ -342,11 +416,11 @@ def _investigate_control(line: Line, test: str, hints: Sequence[int]) -> _Task[_
     low, high = 0, count
     while high - low > 1:
         middle = _middle(low, high)
-        run = yield _Ask(line.control(line.prefix(middle))[0], test, 0, "control")
+        run = yield _Ask(line.control(formed(line.prefix(middle)))[0], test, 0, "control")
         low, high = (low, middle) if run.result in PASSED_ALL_THE_SAME else (middle, high)
     for place, wanted in ((low, True), (high, False)):
         for attempt in range(CONFIRMATIONS + 1):
-            run = yield _Ask(line.control(line.prefix(place))[0], test, attempt, "control")
+            run = yield _Ask(line.control(formed(line.prefix(place)))[0], test, attempt, "control")
             if can_fail(run) is not wanted:
                 return _Cause(reason=STAYS_GREEN, cannot_fail=True)
     return _Cause(low, reason=STAYS_GREEN, cannot_fail=True)

@@ -5,13 +5,14 @@ file that SELFTEST_VERIFY names: `{"results": path, "tests": [node id] | null, "
 and appends JSON lines to `results`:
 
     {"begun": node id}                                   so that a test that kills the process has a name
-    {"ended": node id, "result": word, "seconds": s, "output": text, "absent": path | null}
+    {"ended": node id, "result": word, "seconds": s, "output": text, "absent": path | null, "assertions": number | null}
     {"collected": [node id], "errors": {file: text}, "absent": {file: path}}
     {"foreign": [path]}                                  modules of the project that were not imported from its tree
     {"replaced": [name]}                                 functions of pytest that the project's code has replaced
     {"done": exit status}
 
 The file that the order `wishes` names, if any, gets lines of node ids to run before the others, the most wanted first.
+Those in `late` run after all others: what they leave behind in the process reaches none of these.
 
 `tests` null runs everything. Files are collected whole and filtered here: one id that is missing must not stop the
 others. Paths in `absent` have no content here, such as submodules: lines say whether one was opened. A canary test of
@@ -25,6 +26,9 @@ It must import nothing but the standard library, and keep to Python 3.8 and pyte
 
 from __future__ import annotations
 
+import ast
+import builtins
+import itertools
 import json
 import os
 import sys
@@ -47,6 +51,10 @@ _path = os.environ.get(VARIABLE)
 """Read here too: a conftest.py may clear the environment of variables that its tests should not see."""
 _orders: Any = None
 _originals: Any = {}
+_COUNT = "@selftest_assertion"
+"""The name by which a test file tells that an assertion held: none that a file can write."""
+_held: Any = set()
+"""The numbers of the assertions that held in the test that runs."""
 _JUDGES = {
     "_pytest.python": (
         "Function.runtest", "Function.setup", "pytest_pyfunc_call", "pytest_pycollect_makeitem", "PyCollector.collect",
@@ -85,11 +93,39 @@ def pytest_load_initial_conftests() -> None:
     os.unlink(_path)  # noqa: PTH108
     if _orders.get("imports_here"):
         sys.path.insert(0, os.getcwd())  # noqa: PTH109
+    _count_assertions()
     _originals.update(_judges())
 
 
 # What `pytest.hookimpl(tryfirst=True)` does, without importing pytest.
 setattr(pytest_load_initial_conftests, "pytest_impl", {"tryfirst": True})  # noqa: B010
+
+
+def _count_assertions() -> None:
+    """Have each `assert` of a file that pytest rewrites tell when it has held."""
+    module: Any = sys.modules.get("_pytest.assertion.rewrite")
+    rewrite = getattr(module, "rewrite_asserts", None)
+    if rewrite is None:
+        return
+
+    numbers = itertools.count()
+
+    def counted(tree: Any, *words: Any, **named: Any) -> Any:
+        for node in list(ast.walk(tree)):
+            for block in (getattr(node, name, None) for name in ("body", "orelse", "finalbody")):
+                if not isinstance(block, list) or not any(isinstance(one, ast.Assert) for one in block):
+                    continue
+                made: list[Any] = []
+                for one in block:
+                    made.append(one)
+                    if isinstance(one, ast.Assert):
+                        call = ast.Expr(ast.Call(ast.Name(_COUNT, ast.Load()), [ast.Constant(next(numbers))], []))
+                        made.append(ast.fix_missing_locations(ast.copy_location(call, one)))
+                block[:] = made
+        return rewrite(tree, *words, **named)
+
+    setattr(builtins, _COUNT, _held.add)
+    module.rewrite_asserts = counted
 
 
 def _judges() -> Any:
@@ -125,6 +161,7 @@ class Testing:
         self._target = _open(orders["results"], os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_CLOEXEC", 0))
         self._pid = _getpid()
         self._wanted = None if orders["tests"] is None else set(orders["tests"])
+        self._late = set(orders.get("late", ()))
         self._foreign = [os.path.realpath(folder) + os.sep for folder in orders["foreign"]]
         self._seen: set[str] = set()
         self._absent = {os.path.realpath(path): path for path in orders.get("absent", ())}
@@ -177,7 +214,7 @@ class Testing:
         self._tell(collected=names, errors=self._errors, absent=self._touched_in)
         if self._wanted is not None:
             chosen = [item for item in items if self._name_of[item.nodeid] in self._wanted]
-            items[:] = chosen
+            items[:] = sorted(chosen, key=self._is_late)
         self._session = session
         canary = _canary(session, self._canary)
         if canary is not None:
@@ -189,6 +226,7 @@ class Testing:
         name = self._name_of.get(nodeid, nodeid)
         self._begun[nodeid] = _clock()
         self._touched = None
+        _held.clear()
         self._tell(begun=name)
 
     def pytest_runtest_logreport(self, report: Any) -> None:
@@ -205,7 +243,7 @@ class Testing:
         self._tell_replaced()
         self._tell(
             ended=self._name_of.get(nodeid, nodeid), result=result, seconds=round(seconds, 4), output=_cut(output),
-            absent=self._touched,
+            absent=self._touched, assertions=len(_held) if hasattr(builtins, _COUNT) else None,
         )  # fmt: skip
         self._finished += 1
         self._follow_wishes(nodeid)
@@ -221,15 +259,23 @@ class Testing:
         if not lines or at >= len(items) or items[self._finished - 1].nodeid != nodeid:
             return
         places = {test: place for place, test in enumerate(json.loads(lines[-1].decode()))}
-        groups: dict[str, list[Any]] = {self._file_of(items[at - 1]): []}
+        groups: dict[Any, list[Any]] = {self._group_of(items[at - 1]): []}
         for item in items[at:]:
-            groups.setdefault(self._file_of(item), []).append(item)
+            groups.setdefault(self._group_of(item), []).append(item)
         begun, *others = groups.values()  # fixtures of a file are made once
-        others.sort(key=lambda group: min(places.get(self._name_of[item.nodeid], len(places)) for item in group))
+        others.sort(
+            key=lambda group: (
+                self._is_late(group[0]),
+                min(places.get(self._name_of[item.nodeid], len(places)) for item in group),
+            )
+        )
         items[at:] = [item for group in (begun, *others) for item in group]
 
-    def _file_of(self, item: Any) -> str:
-        return self._name_of[item.nodeid].partition("::")[0]
+    def _group_of(self, item: Any) -> Any:
+        return self._is_late(item), self._name_of[item.nodeid].partition("::")[0]
+
+    def _is_late(self, item: Any) -> bool:
+        return self._name_of[item.nodeid] in self._late
 
     def pytest_sessionfinish(self, session: Any, exitstatus: Any) -> None:
         """Say that nothing is missing."""

@@ -81,12 +81,16 @@ class Effect(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """One run of one test. `seconds`: None where it did not end. `output`: the end of its report, not safe to show."""
+    """One run of one test. `seconds`: None where it did not end. `output`: the end of its report, not safe to show.
+
+    `assertions`: how many different `assert` statements of test files held in it; None where nobody counted.
+    """
 
     result: Result
     seconds: float | None = None
     output: str = ""
     reason: str = ""
+    assertions: int | None = None
 
 
 def verdict_of(runs: Sequence[Execution], alone: Execution | None = None) -> Verdict:

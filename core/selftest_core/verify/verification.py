@@ -15,11 +15,11 @@ from selftest_core.review.changes.kinds import Kind, kind_of_path
 from selftest_core.review.pull_request import VerifiedTests
 from selftest_core.review.resolutions import answers_of
 from selftest_core.verify import schedule
-from selftest_core.verify.control import turn_tree, with_entries
+from selftest_core.verify.control import is_plain_addition, turn_tree, with_entries
 from selftest_core.verify.ownership import Owned, changes_judge, files_with_tests, find_owned, is_test_file
 from selftest_core.verify.runner import Collected
 from selftest_core.verify.schedule import Order, TestReport
-from selftest_core.verify.verdicts import Effect, Verdict
+from selftest_core.verify.verdicts import UNIMPORTABLE, Effect, Verdict
 from selftest_core.verify.verifier import Driver, stopped
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from selftest_core.git.command import Git
+    from selftest_core.git.object_store import ObjectStore
     from selftest_core.review.apply_decisions import Reviewed
     from selftest_core.review.changes.collect_changes import Change
     from selftest_core.review.engine import Engine
@@ -53,8 +54,14 @@ class Mark(StrEnum):
     LIAR = "liar"
     CULPRIT = "culprit"
     OWN_JUDGE = "changes its own judge"
+    EDITED = "passes only as it edits the test"
+    FEWER = "fewer assertions run"
     NO_FIX = "claims a fix that is not there"
     NOTHING_NEW = "proves nothing new"
+
+
+ASKS = frozenset({Mark.LIAR, Mark.OWN_JUDGE, Mark.EDITED, Mark.FEWER})
+"""Marks of changes that a person has to decide: no rule of a decisions file publishes them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +164,8 @@ class ReviewLine:
         self._base_tree = engine.store.tree_of(reviewed.plan.base)
         self._answers = answers_of(reviewed.decisions.resolutions.values())
         self._trees: dict[tuple[int, ...], str | None] = {}
+        self.edits: frozenset[str] = frozenset()
+        self._of_base: dict[str, str] = {}
         self.controlled: set[str] = set()
         self._controls: dict[str, tuple[str, Collection[str]]] = {}
 
@@ -208,6 +217,18 @@ class ReviewLine:
         paths = {one.path for change in self.changes for one in change.paths if kind_of_path(one.path) is Kind.TEST}
         return with_files_of(self._engine.store.git, self._base_tree, self.prefix(len(self.changes)), paths)
 
+    def find_edits(self) -> None:
+        """Find what the candidate edits of tests and their settings, and may change what other tests are."""
+        touched = {one.path for change in self.changes for one in change.paths if kind_of_path(one.path) is Kind.TEST}
+        touched |= {path for change in self.changes for path in changes_judge(self._engine.store, change)}
+        self.edits = reaching_edits(self._engine.store, self._base_tree, self.prefix(len(self.changes)), touched)
+
+    def with_tests_of_base(self, tree: str) -> str:
+        """Return a tree of the line with what `find_edits` found as the base has it."""
+        if tree not in self._of_base:
+            self._of_base[tree] = with_files_of(self._engine.store.git, tree, self._base_tree, self.edits)
+        return self._of_base[tree]
+
     def control(self, tree: str) -> tuple[str, Collection[str]]:
         """Return the tree in which the tests must fail, and the test files that were turned for it."""
         if tree not in self._controls:
@@ -215,12 +236,33 @@ class ReviewLine:
         return self._controls[tree]
 
 
-def with_files_of(git: Git, tree: str, other: str, paths: set[str]) -> str:
+def reaching_edits(store: ObjectStore, before: str, after: str, paths: Collection[str]) -> frozenset[str]:
+    """Return those of the paths that differ in two trees, but for test files to which only tests were added."""
+    old, new = _entries(store.git, before), _entries(store.git, after)
+    found = set()
+    for path in paths:
+        was, now = old.get(path), new.get(path)
+        if was == now:
+            continue
+        if is_test_file(path) and now is not None and now.startswith("100") and (was or "100").startswith("100"):
+            text = None if was is None else store.read(was.split()[2])[1]
+            if is_plain_addition(text, store.read(now.split()[2])[1]):
+                continue
+        found.add(path)
+    return frozenset(found)
+
+
+def _entries(git: Git, tree: str) -> dict[str, str]:
+    """Map the paths of a tree to mode, type and id."""
+    listed = git.ask("ls-tree", "-r", "-z", tree)
+    return {path: words for words, _, path in (line.partition("\t") for line in listed.split("\0") if line)}
+
+
+def with_files_of(git: Git, tree: str, other: str, paths: Collection[str]) -> str:
     """Return `tree` with these files as they are in `other`; a file that is not there goes."""
     if not paths:
         return tree
-    listed = git.ask("ls-tree", "-r", "-z", other)
-    entries = {path: words for words, _, path in (line.partition("\t") for line in listed.split("\0") if line)}
+    entries = _entries(git, other)
     lines = []
     for path in sorted(paths):
         if path in entries:
@@ -257,8 +299,9 @@ def verify_line(
     collected, owned, base = _collect(engine, line, evidence, verifier, results, tree, is_whole_suite=is_whole_suite)
     if verifier.is_stopped:
         raise stopped()
-    if collected.reason:
-        return _unknown(engine, reviewed, line, tree, collected.reason, is_whole_suite=is_whole_suite)
+    if collected.reason or base.reason:
+        why = collected.reason or f"the tests of the base cannot be collected: {base.reason}"
+        return _unknown(engine, reviewed, line, tree, why, is_whole_suite=is_whole_suite)
     line.assign(owned, evidence)
     affected = dict.fromkeys(test for one in owned.values() for test in one.affected)
     is_whole_suite = is_whole_suite or collected.is_opaque
@@ -280,8 +323,13 @@ def verify_line(
     )
     tests_of = {item.id: item.tests or owned[item.id].affected for item in line.items}
     on_owned(tests_of)
-    driver = Driver(verifier, results, on_progress, on_kept, Order(first, tests_of))
-    report = driver.drive(schedule.verify(line, suite, results.flakes()))
+    of_base = frozenset(base.tests)
+    if not collected.is_opaque:
+        line.find_edits()
+    # A new test may leave something behind that turns others green: it runs after those that the base has.
+    late = frozenset(test for test in collected.tests if test not in of_base)
+    driver = Driver(verifier, results, on_progress, on_kept, Order(first, tests_of, late))
+    report = driver.drive(schedule.verify(line, suite, results.flakes(), of_base, _refuted(line.items, results)))
     results.purge((one.test, tree) for one in report.tests if one.after in _DOUBTFUL)
     verified = _whole(report)
     errors = () if only else _collection_errors(collected, report)
@@ -306,6 +354,21 @@ def verify_line(
         vanished=tuple(vanished),
         collection_errors=errors,
     )
+
+
+def _refuted(items: Sequence[schedule.Item], results: Results) -> dict[str, list[str]]:
+    """Map tests to the changes that claim them green though they were red each time on the tree of their agent.
+
+    As it was seen when the claim arrived: nothing is run for it here.
+    """
+    found: dict[str, list[str]] = {}
+    for item in items:
+        for test in item.claimed:
+            tree = item.own_trees.get(test, item.own_tree)
+            runs = [tree and results.find(tree, test, number) for number in range(schedule.REPEATS + 1)]
+            if all(run and run.result.is_red and run.reason != UNIMPORTABLE for run in runs):
+                found.setdefault(test, []).append(item.id)
+    return found
 
 
 def _vanished(base: Collected, collected: Collected, owned: Mapping[str, Owned]) -> list[str]:
@@ -418,7 +481,9 @@ def _items(
             affected = tuple(one for one in report.tests if one not in own)
         else:
             affected = tuple(tests[test] for test in owned[change.oid].affected if test in tests)
-        verdict = _item(engine, change, own, affected, tuple(broke.get(change.oid, ())), owned[change.oid])
+        verdict = _item(
+            engine, line, change, own, affected, tuple(broke.get(change.oid, ())), owned[change.oid], report
+        )
         if is_opaque:
             listed = [one for one in verdict.tests if one in own or one.effect is not Effect.KEPT]
             verdict = replace(verdict, tests=tuple(listed))
@@ -472,11 +537,13 @@ def _why_not(reviewed: Reviewed, oid: str, status: Mapping[str, Status]) -> str:
 
 def _item(
     engine: Engine,
+    line: ReviewLine,
     change: Change,
     own: tuple[TestReport, ...],
     affected: tuple[TestReport, ...],
     broke: tuple[TestReport, ...],
     owned: Owned,
+    report: Report,
 ) -> ItemVerdict:
     said = [is_green for is_green in owned.claimed.values() if is_green is not None]
     claimed = all(said) if said else None
@@ -487,11 +554,22 @@ def _item(
         marks.append(Mark.CULPRIT)
     if changes_judge(engine.store, change):
         marks.append(Mark.OWN_JUDGE)
+    if _passes_by_edits(line, change, report):
+        marks.append(Mark.EDITED)
+    if any(one.lost_assertions for one in (*own, *affected)):
+        marks.append(Mark.FEWER)
     tests = (*own, *affected, *_gone(own, owned))
     if tests and all(one.effect is Effect.KEPT for one in tests):
         marks.append(Mark.NOTHING_NEW)
     verified, reason = _judge(change.oid, own, affected, broke)
     return ItemVerdict(change.oid, verified, claimed, tests, tuple(one.test for one in broke), tuple(marks), reason)
+
+
+def _passes_by_edits(line: ReviewLine, change: Change, report: Report) -> bool:
+    """True where a test passes only as this change edits tests: its own file, or another one if nobody edits that."""
+    edited = line.edits.intersection(one.path for one in change.paths)
+    files = [one.test.partition("::")[0] for one in report.tests if one.only_edited]
+    return bool(edited) and any(file in edited or file not in line.edits for file in files)
 
 
 def _gone(own: Sequence[TestReport], owned: Owned) -> list[TestReport]:
@@ -512,14 +590,16 @@ def _judge(
     What is affected counts where nothing is owned; a test that others break, or that was red before, is not its fault,
     and neither is a test of which another change makes a false claim.
     """
-    if any(oid in one.false_claims for one in own):
-        return Verified.FAILED, "its agent says that the test passes; it fails on the agent's own tree"
+    false = next((one for one in own if oid in one.false_claims), None)
+    if false is not None:
+        by = f"; here {false.fixed_by[:9]} turns it green" if false.fixed_by else ""
+        return Verified.FAILED, f"its agent says that the test passes; it fails on the agent's own tree{by}"
     if broke:
         more = f" and {len(broke) - 1} more" if len(broke) > 1 else ""
         if broke[0].after is Verdict.CANNOT_FAIL:
             return Verified.FAILED, f"with it, {broke[0].test}{more} cannot fail: {broke[0].reason}"
         return Verified.FAILED, f"breaks {broke[0].test}{more}"
-    own = [one for one in own if not one.false_claims]
+    own = [one for one in own if not one.false_claims or one.after is Verdict.GREEN]
     tests = own or [one for one in affected if one.after is Verdict.GREEN]
     tests = tests or [one for one in affected if one.after in _DOUBTFUL]
     lost = next((one for one in (*own, *affected) if one.after is Verdict.SKIPPED and one.effect is Effect.GONE), None)

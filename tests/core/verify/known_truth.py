@@ -80,6 +80,9 @@ class KnownLine:
     def control(self, tree: str) -> tuple[str, Collection[str]]:
         return tree, ()  # scripted lines have no files whose assertions could be turned
 
+    def with_tests_of_base(self, tree: str) -> str:
+        return tree
+
     def without(self, places: Collection[int]) -> PartOfLine:
         """The line with these changes reverted."""
         return PartOfLine(self, tuple(place for place in range(self.count) if place not in places))
@@ -166,6 +169,9 @@ class PartOfLine:
 
     def control(self, tree: str) -> tuple[str, Collection[str]]:
         return self.whole.control(tree)
+
+    def with_tests_of_base(self, tree: str) -> str:
+        return tree
 
 
 class ScriptedVerifier:

@@ -13,9 +13,10 @@ import pytest
 from core.review.repositories import Repository
 from core.verify.desks import SETTINGS
 from selftest_core.config import load_config
+from selftest_core.review.candidate_branch import Decision
 from selftest_core.review.changes.inputs import Request
 from selftest_core.tools.process import run
-from selftest_core.verify.batch import Answer, Verifying, verify
+from selftest_core.verify.batch import Answer, Verifying, review_verified, verify
 from selftest_core.verify.control import turned
 from selftest_core.verify.verdicts import Effect, Verdict
 from selftest_core.verify.verification import Mark, Verified
@@ -298,3 +299,85 @@ def test_what_cannot_be_turned_has_no_control(source: bytes) -> None:
 def test_sums_of_thousands_do_not_end_it() -> None:
     found = turned(b"def test_it(): assert 1" + b" + 1" * 3000 + b" == 3001\n")
     assert found is None or b"_check_" in found
+
+
+HELPED = {
+    **BASE,
+    "tests/checks.py": "def same(one, other):\n    assert one == other\n",
+    "test_calc.py": "import calc\nfrom tests.checks import same\n\n\ndef test_add():\n    same(calc.add(2, 3), 5)\n\n\n"
+    "def test_mul():\n    same(calc.mul(2, 3), 6)\n",
+    "tests/__init__.py": "",
+}
+EDITED = {
+    "a helper": {"tests/checks.py": "def same(one, other):\n    assert one == other or one == -1\n"},
+    "the expectation": {"test_calc.py": HELPED["test_calc.py"].replace("5)", "-1)")},
+    "a new file that replaces the product": {
+        "test_new.py": "import calc\n\ncalc.add = lambda a, b: a + b\n\n\ndef test_new():\n    assert calc.mul(1, 1)\n"
+    },
+}
+
+
+@pytest.mark.parametrize("files", EDITED.values(), ids=EDITED)
+def test_who_passes_only_by_an_edit_of_tests_is_marked(tmp_path: Path, files: Mapping[str, str]) -> None:
+    answer = verified(tmp_path, HELPED, eve=files)
+    (eve,) = answer.verification.items.values()
+    assert Mark.EDITED in eve.marks
+    found = [one.test for one in answer.verification.tests if one.only_edited]
+    assert found == ["test_calc.py::test_add"]
+
+
+def test_new_tests_beside_a_fix_mark_nothing(tmp_path: Path) -> None:
+    tests = HELPED["test_calc.py"] + "\n\ndef test_more():\n    same(calc.add(1, 1), 2)\n"
+    answer = verified(tmp_path, HELPED, ann={"calc.py": RIGHT, "test_calc.py": tests})
+    (ann,) = answer.verification.items.values()
+    assert (ann.verified, ann.marks) == (Verified.PASSED, ())
+
+
+def test_what_a_new_test_leaves_behind_turns_no_test_of_the_base_green(tmp_path: Path) -> None:
+    forger = "import calc\n\n\ndef test_a():\n    calc.add = lambda a, b: a + b\n    assert calc.add(2, 3) == 5\n"
+    answer = verified(tmp_path, eve={"test_a.py": forger})
+    found = {one.test: one.effect for one in answer.verification.tests}
+    assert found["test_calc.py::test_add"] is Effect.STILL_RED
+
+
+ROWS = {
+    **BASE,
+    "rows.py": "def rows():\n    return [1, 2]\n",
+    "test_rows.py": "import rows\n\n\ndef test_rows():\n    found = rows.rows()\n    assert found is not None\n"
+    "    for one in found:\n        assert one > 0\n",
+}
+NO_ROWS = {"rows.py": "def rows():\n    return []\n"}
+
+
+def test_fewer_assertions_than_before_are_marked(tmp_path: Path) -> None:
+    answer = verified(tmp_path, ROWS, eve=NO_ROWS)
+    (eve,) = answer.verification.items.values()
+    report = next(one for one in answer.verification.tests if one.test == "test_rows.py::test_rows")
+    assert (report.assertions_before, report.lost_assertions) == (2, 1)
+    assert Mark.FEWER in eve.marks
+
+
+def test_a_rule_keeps_nothing_that_asks_and_publishes_the_rest(tmp_path: Path) -> None:
+    repository = Repository.make(tmp_path / "repository")
+    repository.commit("Base", ROWS)
+    for name, files in (("ann", {"calc.py": RIGHT}), ("eve", NO_ROWS)):
+        repository.git("switch", "-q", "-c", name, "main")
+        repository.commit(f"[FIX_IMPL] {name}", files)
+    repository.git("switch", "-q", "main")
+    policy = tmp_path / "policy.json"
+    policy.write_text('{"kinds": {"implementation": "keep", "test": "keep", "mixed": "keep"}}')
+    environ = {**os.environ, **SETTINGS, "XDG_CACHE_HOME": str(tmp_path / "cache"), "HOME": str(tmp_path)}
+    request = Request(targets=("ann", "eve"), base="main", decisions=policy, publish="fixes")
+    said: list[str] = []
+    result, answer = review_verified(
+        Verifying(request, 1, is_whole_suite=True, is_required=True), load_config(repository.folder, environ, {}),
+        repository.folder, environ, said.append, lambda _: None, threading.Event(),
+    )  # fmt: skip
+    assert {one.agents[0]: answer.reviewed.decided[one.oid] for one in answer.reviewed.order} == {
+        "ann": Decision.KEEP, "eve": Decision.UNDECIDED,
+    }  # fmt: skip
+    assert [one.agents for one in result.reviewed.guarded] == [("eve",)]
+    assert any("is not kept by its kind: fewer assertions run" in line for line in said)
+    assert result.published is not None
+    assert repository.git("show", "fixes:calc.py") == RIGHT.strip()
+    assert repository.git("show", "fixes:rows.py") == ROWS["rows.py"].strip()

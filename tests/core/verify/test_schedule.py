@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,7 +14,7 @@ from selftest_core.verify.schedule import ALONE, REPEATS, SAMPLE, Item, Job, ver
 from selftest_core.verify.verdicts import Effect, Execution, Result, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from selftest_core.verify.schedule import TestReport
 
@@ -102,6 +103,7 @@ class Scripted:
     def __init__(self, items: list[Item], results: dict[tuple[str, str], list[Result]]) -> None:
         self.items = items
         self.results = results
+        self.as_base: dict[str, str] = {}
         self.asked: list[tuple[str, str, int]] = []
 
     def prefix(self, count: int) -> str:
@@ -116,8 +118,17 @@ class Scripted:
     def control(self, tree: str) -> tuple[str, Collection[str]]:
         return tree, ()
 
-    def verify(self, doubted: Collection[str] = (), suite: Sequence[str] = ()) -> dict[str, TestReport]:
-        steps = verify(self, suite, doubted=doubted)
+    def with_tests_of_base(self, tree: str) -> str:
+        return self.as_base.get(tree, tree)
+
+    def verify(
+        self,
+        doubted: Collection[str] = (),
+        suite: Sequence[str] = (),
+        of_base: Collection[str] = (),
+        refuted: Mapping[str, Collection[str]] = MappingProxyType({}),
+    ) -> dict[str, TestReport]:
+        steps = verify(self, suite, doubted, of_base, refuted)
         jobs = next(steps)
         while True:
             answers: dict[Job, dict[str, Execution]] = {}
@@ -190,3 +201,43 @@ def test_a_test_that_was_flaky_before_must_pass_three_times() -> None:
 def test_what_did_not_pass_is_never_fixed(result: Result) -> None:
     line = Scripted([item("a", "t")], {("prefix 1", "t"): [result], ("before", "t"): [F]})
     assert line.verify()["t"].effect is not Effect.FIXED
+
+
+def test_a_test_that_passes_only_as_it_was_edited_is_told() -> None:
+    line = Scripted([item("a", "t"), item("b", "u")], {("candidate of base", "t"): [Result.FAILED]})
+    line.as_base = {"prefix 2": "candidate of base"}
+    reports = line.verify(of_base=("t", "u"))
+    assert (reports["t"].after, reports["t"].only_edited) == (Verdict.GREEN, "red")
+    assert (reports["u"].after, reports["u"].only_edited) == (Verdict.GREEN, "")
+    assert [one for one in line.asked if one[0] == "candidate of base" and one[1] == "t"] == [
+        ("candidate of base", "t", number) for number in range(REPEATS + 1)
+    ]
+
+
+def test_a_new_test_is_not_looked_for_on_the_base() -> None:
+    line = Scripted([item("a", "t")], {})
+    line.as_base = {"prefix 1": "candidate of base"}
+    line.verify(of_base=())
+    assert "candidate of base" not in {tree for tree, _, _ in line.asked}
+
+
+def test_a_refuted_claim_stays_refuted_and_who_fixes_the_test_is_named() -> None:
+    red = [Result.FAILED]
+    items = [item("a", "t"), item("b", "u"), item("c", "v")]
+    line = Scripted(items, {("prefix 0", "t"): red, ("prefix 1", "t"): red})
+    reports = line.verify(refuted={"t": ["a"]})
+    assert (reports["t"].after, reports["t"].false_claims, reports["t"].fixed_by) == (Verdict.GREEN, ("a",), "b")
+
+
+def test_a_claim_that_holds_with_the_changes_before_it_is_not_refuted() -> None:
+    red = [Result.FAILED]
+    items = [item("a", "t"), item("b", "u"), item("c", "v")]
+    line = Scripted(items, {("prefix 0", "v"): red, ("prefix 1", "v"): red, ("prefix 2", "v"): red})
+    reports = line.verify(refuted={"v": ["c"]})
+    assert (reports["v"].after, reports["v"].false_claims) == (Verdict.GREEN, ())
+
+
+def test_nobody_is_accused_of_a_test_that_now_passes_now_fails() -> None:
+    red, both = [Result.FAILED], [Result.PASSED, Result.FAILED]
+    line = Scripted([item("a", "t"), item("b", "u")], {("prefix 0", "t"): red, ("prefix 1", "t"): both})
+    assert line.verify(refuted={"t": ["b"]})["t"].false_claims == ()

@@ -30,7 +30,7 @@ from selftest_core.verify.elsewhere.host_agent import HostAgent, new_agent_id, r
 from selftest_core.verify.elsewhere.host_runner import LONGEST_NEWS
 from selftest_core.verify.environment import Environment, Testing
 from selftest_core.verify.local import LocalVerifier
-from selftest_core.verify.runner import PLUGIN, START_TIMEOUT, PytestProcess, is_module
+from selftest_core.verify.runner import PLUGIN, START_TIMEOUT, PytestProcess
 from selftest_core.verify.sandbox import HOST, Isolation
 from selftest_core.verify.slots import Slot
 
@@ -178,11 +178,7 @@ class FarProcess(PytestProcess):
         there = agent.folder / "jobs" / job
         slot.pack(target)
         shutil.copyfile(testing_plugin.__file__, target / f"{PLUGIN}.py")
-        orders = {
-            "results": str(there / "results"), "tests": self._tests, "foreign": [],
-            "absent": list(self._absent), "nonce": self._nonce, "canary": self._canary_name,
-            "imports_here": is_module(self._testing.environment.command),
-        }  # fmt: skip
+        orders = self._orders(there / "results", [])
         setup, stamp = self._setup()
         environment = self._testing.environment
         work = {

@@ -21,7 +21,7 @@ _SCHEMA = """
 CREATE TABLE IF NOT EXISTS run (
     project TEXT NOT NULL, tree TEXT NOT NULL, test TEXT NOT NULL, number INTEGER NOT NULL,
     result TEXT NOT NULL, seconds REAL, output TEXT NOT NULL, reason TEXT NOT NULL, at REAL NOT NULL,
-    PRIMARY KEY (project, tree, test, number)
+    assertions INTEGER, PRIMARY KEY (project, tree, test, number)
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS plan (
     project TEXT NOT NULL, key TEXT NOT NULL, plan TEXT NOT NULL, PRIMARY KEY (project, key)
@@ -50,6 +50,8 @@ class Results:
         database.execute("PRAGMA journal_mode=WAL")
         database.execute("PRAGMA synchronous=NORMAL")
         database.executescript(_SCHEMA)
+        if not any(row[1] == "assertions" for row in database.execute("PRAGMA table_info(run)")):
+            database.execute("ALTER TABLE run ADD COLUMN assertions INTEGER")  # a file of an earlier version
         return cls(database, project)
 
     def close(self) -> None:
@@ -59,17 +61,22 @@ class Results:
     def find(self, tree: str, test: str, number: int) -> Execution | None:
         """Return a run that was kept."""
         row = self._database.execute(
-            "SELECT result, seconds, output, reason FROM run WHERE project=? AND tree=? AND test=? AND number=?",
+            "SELECT result, seconds, output, reason, assertions FROM run "
+            "WHERE project=? AND tree=? AND test=? AND number=?",
             (self._project, tree, test, number),
         ).fetchone()
-        return None if row is None else Execution(Result(row[0]), row[1], row[2], row[3])
+        return None if row is None else Execution(Result(row[0]), *row[1:])
 
     def keep(self, tree: str, test: str, number: int, run: Execution) -> None:
         """Keep a run; one that is there stays."""
         self._database.execute(
-            "INSERT OR IGNORE INTO run VALUES (?,?,?,?,?,?,?,?,?)",
-            (self._project, tree, test, number, run.result.value, run.seconds, run.output, run.reason, time.time()),
-        )
+            "INSERT OR IGNORE INTO run (project, tree, test, number, result, seconds, output, reason, at, assertions) "
+            "VALUES (?,?,?,?,?,?,?,?,?,?)",
+            (
+                self._project, tree, test, number, run.result.value, run.seconds, run.output, run.reason, time.time(),
+                run.assertions,
+            ),
+        )  # fmt: skip
 
     def forget(self, tree: str, test: str, number: int) -> None:
         """Forget a run that turned out to prove nothing."""

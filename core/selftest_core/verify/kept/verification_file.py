@@ -93,9 +93,13 @@ def read_verification(home: Path) -> KeptVerification | None:
 def _test_json(one: TestReport) -> dict[str, Any]:
     return {
         "test": one.test, "before": one.before, "after": one.after, "effect": one.effect, "culprit": one.culprit,
-        "false_claims": one.false_claims, "reason": one.reason,
+        "false_claims": one.false_claims, "reason": one.reason, "fixed_by": one.fixed_by,
+        "only_edited": one.only_edited, "assertions_before": one.assertions_before,
         "runs": [
-            [run.result, run.seconds, run.output[-_LONGEST_OUTPUT:] if run.result.is_red else "", run.reason]
+            [
+                run.result, run.seconds, run.output[-_LONGEST_OUTPUT:] if run.result.is_red else "", run.reason,
+                run.assertions,
+            ]
             for run in one.runs
         ],
     }  # fmt: skip
@@ -125,6 +129,10 @@ def _test(one: dict[str, Any]) -> TestReport:
     return TestReport(
         str(one["test"]), None if one["before"] is None else Verdict(one["before"]), Verdict(one["after"]),
         Effect(one["effect"]),
-        tuple(Execution(Result(run), seconds, str(output), str(why)) for run, seconds, output, why in one["runs"]),
-        one["culprit"], tuple(map(str, one["false_claims"])), str(one["reason"]),
+        tuple(
+            Execution(Result(run), seconds, str(output), str(why), *held)
+            for run, seconds, output, why, *held in one["runs"]
+        ),
+        one["culprit"], tuple(map(str, one["false_claims"])), str(one["reason"]), one.get("fixed_by"),
+        str(one.get("only_edited", "")), one.get("assertions_before"),
     )  # fmt: skip
