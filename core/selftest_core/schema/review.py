@@ -10,6 +10,7 @@ from selftest_core.review.decisions import Rule, rule_of
 from selftest_core.schema.check import CheckOfTree  # noqa: TC001 -- pydantic reads it
 from selftest_core.schema.model import EPOCH, Line, Shape, Text, instant
 from selftest_core.verify.schedule import ALONE
+from selftest_core.verify.verdicts import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -65,6 +66,14 @@ class UncollectedFile(Shape):
     breaker: Oid | None = Field(description="The change that is the cause, where that is known.")
 
 
+class UnverifiedTest(Shape):
+    """A test that did not pass, or of which that proves nothing."""
+
+    test: Text
+    verdict: VerdictWord
+    reason: Text
+
+
 class VerificationItem(Shape):
     """The verification of one tree. Counts are of this call; `from_cache` counts results of earlier ones."""
 
@@ -84,6 +93,7 @@ class VerificationItem(Shape):
         [], description="Tests of the base that are not collected any more; none if it passed."
     )
     collection_errors: list[UncollectedFile] = Field([])
+    not_verified: list[UnverifiedTest] = Field([], description="All tests that were wanted, and are not green.")
 
 
 class IntegrationItem(Shape):
@@ -423,6 +433,17 @@ def _verification_item(answer: VerifyAnswer, one: Verification) -> VerificationI
         collection_errors=[
             UncollectedFile(path=_text(file.path), message=file.message, breaker=file.breaker)
             for file in one.collection_errors
+        ],
+        not_verified=[
+            UnverifiedTest.model_validate(
+                {
+                    "test": test.test,
+                    "verdict": test.after.value,
+                    "reason": test.reason or (test.runs[0].reason if test.runs else ""),
+                }
+            )
+            for test in one.tests
+            if test.after is not Verdict.GREEN
         ],
     )
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from selftest_core.review.batch import BatchResult
     from selftest_core.review.changes.inputs import Inputs, Request
     from selftest_core.verify.sandbox import Isolation
-    from selftest_core.verify.verification import Verification
+    from selftest_core.verify.verification import ItemVerdict, Verification
     from selftest_core.verify.verifier import Progress
 
 
@@ -163,7 +163,7 @@ def review_verified(
         asked = reviewed if reviewed.asking else None
         if published is None or not verifying.is_required or published.verified is Verified.PASSED:
             tests = None if published is None else verified_tests(published, verifier.isolation)
-            verdicts = {} if published is None else {oid: str(one.verified) for oid, one in published.items.items()}
+            verdicts = {} if published is None else {oid: _in_trailer(one) for oid, one in published.items.items()}
             return Checked(tests=tests, verdicts=verdicts, reviewed=asked)
         why = why_not_passed(published)
         refusal = f"the tree that would be published, {published.tree[:12]}, is not verified: {why}"
@@ -171,6 +171,12 @@ def review_verified(
 
     result = review(verifying.request, cwd, environ, say, check, has_trailers=config.publish_trailers)
     return result, answers[0]
+
+
+def _in_trailer(item: ItemVerdict) -> str:
+    """Return a verdict for the trailer of a commit: with counts where not all of its tests were verified."""
+    passed = sum(one.after is Verdict.GREEN for one in item.tests)
+    return str(item.verified) if passed == len(item.tests) else f"{item.verified} ({passed} of {len(item.tests)} tests)"
 
 
 def _asking(reviewed: Reviewed, found: Verification) -> dict[str, str]:

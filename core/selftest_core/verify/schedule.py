@@ -267,7 +267,7 @@ def verify(
                 runs=_runs(memory, candidate, test),
                 culprit=None if cause.culprit is None else line.items[cause.culprit].id,
                 false_claims=tuple(line.items[place].id for place in cause.false_claims),
-                reason=cause.reason,
+                reason=cause.reason or (f"as the base has it, it is {edited[test]}" if test in edited else ""),
                 fixed_by=None if cause.fixer is None else line.items[cause.fixer].id,
                 only_edited=edited.get(test, ""),
                 assertions_before=next(iter(_runs(memory, before_tree, test)), Execution(Result.NOT_RUN)).assertions,

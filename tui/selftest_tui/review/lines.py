@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from selftest_core.frozen import dataclass
 from selftest_core.review.candidate_branch import Decision, Squash, Status
 from selftest_core.review.changes.rows import APART
-from selftest_core.verify.verification import Mark, Verified
+from selftest_core.verify.verification import ASKS, Mark, Verified
 from selftest_tui.shared import present
 from selftest_tui.shared.filter import Language, facts
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 _TAG = re.compile(r"\[[A-Za-z]+_?[A-Za-z]*\]\s*")
 JOINT, NEW, FIRST = "joint", "new", "first"
-_ALARMING = frozenset({Mark.LIAR, Mark.CULPRIT, Mark.OWN_JUDGE, Mark.NO_FIX})
+_ALARMING = frozenset({*ASKS, Mark.CULPRIT, Mark.NO_FIX})
 _NO_PLACES: Mapping[str, int] = MappingProxyType({})
 
 
@@ -355,15 +355,18 @@ def lay_out(
 FILTER = Language(
     states=(
         "open", "undecided", "kept", "reverted", "applied", "conflict", "empty", "new", "noted", "needed", "weakens",
-        "liar", "culprit", "own-judge", "no-fix", "flaky", "unverified", "passed", "failed",
-        "resolved", "alternatives", "apart", "differing",
+        "liar", "culprit", "own-judge", "test-edited", "fewer-asserts", "no-fix", "flaky", "unverified", "passed",
+        "failed", "resolved", "alternatives", "apart", "differing",
         *(state for state in (*Decision, *Status) if state not in ("undecided",)),
     ),
     fields=("kind", "agent", "file", "commit"),
 )  # fmt: skip
 """The filter of a review: states are decisions, statuses, marks and verdicts, as shown and as the journal has them."""
 
-MARKS = {Mark.LIAR: "liar", Mark.CULPRIT: "culprit", Mark.OWN_JUDGE: "own judge", Mark.NO_FIX: "no fix"}
+MARKS = {
+    Mark.LIAR: "liar", Mark.CULPRIT: "culprit", Mark.OWN_JUDGE: "own judge", Mark.EDITED: "test edited",
+    Mark.FEWER: "fewer asserts", Mark.NO_FIX: "no fix",
+}  # fmt: skip
 """Marks of verdicts, as the table and the filter name them."""
 
 _SHOWN_STATES = {

@@ -10,7 +10,8 @@
 An agent of Same-Intent said the same in other words, which were not chosen. An integrator is an agent that resolved a
 conflict of the commit. Published commits have them, the candidate's have not,
 so a decision costs no new message. They depend on the decisions and the verdicts alone: the same ones give the same
-commit ids. `Verified` is our own verdict on exactly the published tree, `no` without one.
+commit ids. `Verified` is our own verdict on exactly the published tree, `no` without one; where some of the tests of a
+change were not verified, it counts them: `passed (4 of 5 tests)`.
 
 Names come from agents: a value is one line without control characters, and cut. Lines of an agent's own message that
 imitate one of these trailers, or that hide the end of the message from git (`---`), are quoted.
@@ -114,8 +115,9 @@ def _trailers(
         yield "Test", test
     if len(tests) > MOST_NAMED:
         yield "Test", f"and {len(tests) - MOST_NAMED} more"
-    verdicts = {provenance.verdicts.get(change.oid, "no") for change in changes}
-    yield "Verified", next((one for one in (*_WORST_FIRST, "no") if one in verdicts), "passed")
+    verdicts = sorted({provenance.verdicts.get(change.oid, "no") for change in changes})
+    worst = (one for word in (*_WORST_FIRST, "no", "passed (") for one in verdicts if one.startswith(word))
+    yield "Verified", next(worst, "passed")
 
 
 def add_trailers(message: bytes, trailers: Sequence[tuple[str, str]]) -> bytes:
