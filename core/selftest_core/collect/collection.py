@@ -15,7 +15,6 @@ import json
 import os
 import shlex
 import shutil
-import sys
 import tempfile
 from collections import Counter
 from dataclasses import replace
@@ -23,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from selftest_core.collect import collecting_plugin
+from selftest_core.collect.project_python import find_pytest
 from selftest_core.errors import ToolFailedError, ToolMissingError, ToolOutputError, ToolTimeoutError, UsageError
 from selftest_core.frozen import dataclass
 from selftest_core.tools.process import run_async
@@ -89,12 +89,8 @@ class Collection:
 
 
 def default_pytest_command(project: Path, environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Choose pytest: of the project's `.venv`, else on PATH, else of our own environment."""
-    python = project / ".venv" / "bin" / "python"
-    if os.access(python, os.X_OK):
-        return (str(python), "-m", "pytest")
-    found = shutil.which("pytest", path=environ.get("PATH", os.defpath))
-    return (found,) if found else (sys.executable, "-m", "pytest")
+    """Choose pytest: of the project's environment, wherever that is, else of our own (`find_pytest` warns of it)."""
+    return find_pytest(project, environ).command
 
 
 async def collect(

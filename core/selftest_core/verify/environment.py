@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import itertools
 import json
 import os
+import re
 import shlex
 import shutil
 import sys
@@ -19,12 +21,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from selftest_core.collect.collection import default_pytest_command
+from selftest_core.collect.project_python import OWN, ProjectPytest, find_program, find_pytest
 from selftest_core.errors import ToolFailedError, ToolMissingError
 from selftest_core.frozen import dataclass
 from selftest_core.paths import cache_folder
-from selftest_core.run.plan.copy_setup import AUTO, OWN_PYTHON, UV_SYNC
+from selftest_core.run.plan.copy_setup import AUTO, OWN_PYTHON, uv_sync
 from selftest_core.tools.process import run
+from selftest_core.verify.inside import interpreter
 from selftest_core.verify.sandbox import MAX_DISK
 
 if TYPE_CHECKING:
@@ -33,17 +36,15 @@ if TYPE_CHECKING:
     from selftest_core.config import Config
     from selftest_core.verify.sandbox import Isolation
 
-_ABOUT = (
-    "import sys;sys.path[:]=[one for one in sys.path if one];import json,sysconfig;"
-    "print(json.dumps([sys.prefix,sys.base_prefix,getattr(sys,'_base_executable',sys.executable),sys.path,"
-    "sys.version,sysconfig.get_platform(),sys.implementation.cache_tag]))"
-)
 _PASSED_ON = ("LANG", "LC_ALL", "TZ")
 _CERTIFICATES = (
     "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "PIP_CERT", "NODE_EXTRA_CA_CERTS",
     "GIT_SSL_CAINFO",
 )  # fmt: skip
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
+_BESIDE = re.compile(r'(?:editable|directory) = "(\.\./[^"\n]*)"')
+_MOST_FILES = 20_000
+"""Files of installed sources whose times are looked at."""
 _HINT = "Set `verify_command`, or `pytest_command`, to the interpreter that has the project's tests."
 
 
@@ -68,7 +69,9 @@ class Environment:
 
     `command`: its first word may be a path relative to the tree. `readable`: folders outside of the tree that the
     interpreter needs. `checkout`: the user's work tree. `setup`: makes an environment in each slot; None: the user's is
-    used, read-only.
+    used, read-only. `name`: the interpreter and where it was found, for people; `warning`: what they must know of it.
+    `own_folders`: folders of the environment in the checkout, which are not the project's. `sources`: folders of the
+    checkout, relative to it, that the interpreter imports from by another way than the checkout's own path.
     """
 
     command: tuple[str, ...]
@@ -77,6 +80,10 @@ class Environment:
     checkout: Path
     variables: tuple[tuple[str, str], ...]
     setup: Setup | None = None
+    name: str = ""
+    warning: str = ""
+    own_folders: tuple[Path, ...] = ()
+    sources: tuple[str, ...] = ()
 
     def words_at(self, place: Path) -> tuple[str, ...]:
         """Return the command for a tree that appears at `place`."""
@@ -100,9 +107,20 @@ class Testing:
     replaced: Path | None = None
 
 
-def find_testing(checkout: Path, config: Config, isolation: Isolation, environ: Mapping[str, str]) -> Testing:
-    """Find the way to run the tests of a checkout, as the settings say. Raises ToolMissingError, ToolFailedError."""
+def find_testing(
+    checkout: Path,
+    config: Config,
+    isolation: Isolation,
+    environ: Mapping[str, str],
+    started_with: Sequence[str] = (),
+) -> Testing:
+    """Find the way to run the tests of a checkout, as the settings say. Raises ToolMissingError, ToolFailedError.
+
+    `started_with`: the command that a run's tests were collected with, which goes before others that may be found.
+    """
     words = config.verify_command or config.pytest_command
+    if not words and started_with and os.access(checkout / started_with[0], os.X_OK):
+        words = tuple(started_with)
     found = find_environment(checkout, words, config.env, isolation, environ, config.setup_command)
     more = tuple(path for name in config.verify_readable if (path := Path(name)).exists())
     readable = tuple(dict.fromkeys((*found.readable, *more, *_optional_programs(environ))))
@@ -113,18 +131,26 @@ def find_testing(checkout: Path, config: Config, isolation: Isolation, environ: 
     return Testing(environment, isolation, config.verify_timeout, config.verify_network)
 
 
-def find_uv(environ: Mapping[str, str]) -> Path | None:
-    """Return uv: on PATH, else beside our own Python, where the set-up of this program puts it."""
-    found = shutil.which("uv", path=environ.get("PATH", ""))
+def find_uv(environ: Mapping[str, str], checkout: Path = Path("/")) -> Path | None:
+    """Return uv: on PATH, else beside our own Python, where the set-up of this program puts it.
+
+    A shim of pyenv is a script: where the tests run, it finds no pyenv.
+    """
+    found = find_program("uv", checkout, environ)
+    if found is not None and found.parent.name != "shims":
+        return found
     beside = Path(sys.executable).with_name("uv")
-    return Path(found) if found is not None else beside if beside.is_file() else None
+    return beside if beside.is_file() else None
 
 
 def choose_command(configured: str, checkout: Path, environ: Mapping[str, str]) -> str:
     """Return the command for the setting `setup_command`, "" for none. `auto`: uv, where it and uv.lock exist."""
     if configured != AUTO:
         return configured.strip()
-    return UV_SYNC if (checkout / "uv.lock").is_file() and find_uv(environ) is not None else ""
+    if not (checkout / "uv.lock").is_file() or find_uv(environ, checkout) is None:
+        return ""
+    manifest = checkout / "pyproject.toml"
+    return uv_sync(manifest.read_text(encoding="utf-8", errors="replace") if manifest.is_file() else "")
 
 
 def packages_folder(cache: Path, checkout: Path) -> Path:
@@ -147,20 +173,31 @@ def find_environment(
     setup = choose_command(setup_command, checkout, environ)
     if setup:
         return _set_up_environment(checkout, command, names, isolation, environ, setup)
-    words = tuple(command) or default_pytest_command(checkout, environ)
-    program = str(checkout / words[0]) if os.sep in words[0] else shutil.which(words[0], path=environ.get("PATH"))
+    chosen = ProjectPytest(tuple(command), "") if command else find_pytest(checkout, environ)
+    words = chosen.command
+    program = str(checkout / words[0]) if os.sep in words[0] else find_program(words[0], checkout, environ)
     if program is None or not os.access(program, os.X_OK):
         raise ToolMissingError(f"{words[0]} is not installed", "It is to run the tests.", _HINT)
+    program = str(program)
     python = _interpreter(Path(program))
-    prefix, base_prefix, _, paths, *about = _ask(python or ["python3"], checkout, environ)
+    about = _ask(python or ["python3"], checkout, environ)
+    prefix, base_prefix = Path(about["prefix"]), Path(about["base_prefix"])
     # A shim, such as pyenv's, is a shell script that looks for the program: it may be hidden where the tests run.
-    own = Path(prefix) / "bin" / Path(program).name
+    own = prefix / "bin" / Path(program).name
     words = (str(own) if not python and own.is_file() else program, *words[1:])
     variables = _passed_on(names, environ)
-    parts = [words, about, prefix, sorted(variables), isolation.kind, _installed(Path(prefix))]
+    outside, sources = _import_folders(about, checkout, Path(environ.get("HOME") or Path.home()))
+    installed = [_installed(about["paths"]), _state_of(outside, (prefix, base_prefix))]
+    parts = [words, about["version"], str(prefix), sorted(variables), isolation.kind, installed, sources]
     digest = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:24]
-    readable = (Path(prefix), Path(base_prefix), *_links_to(Path(words[0])), *_import_folders(paths, checkout))
-    return Environment(words, digest, tuple(dict.fromkeys(readable)), checkout, variables)
+    readable = (prefix, base_prefix, *_links_to(Path(words[0])), *outside)
+    origin = f", {chosen.origin}" if chosen.origin and chosen.origin != OWN else ""
+    return Environment(
+        words, digest, tuple(dict.fromkeys(readable)), checkout, variables,
+        name=f"{words[0]} (Python {about['version'][0].split()[0]}{origin})", warning=chosen.warning,
+        own_folders=tuple(one for one in dict.fromkeys((prefix, prefix.resolve())) if one.is_relative_to(checkout)),
+        sources=sources,
+    )  # fmt: skip
 
 
 def _set_up_environment(
@@ -182,8 +219,9 @@ def _set_up_environment(
     python = str(own) if own.exists() else shutil.which("python3", path=environ.get("PATH", ""))
     if python is None:
         raise ToolMissingError("python3 is not installed", f"`{setup_command}` is to make an environment of it.", _HINT)
-    _, base_prefix, program, _, *about = _ask([python], checkout, environ)
-    uv = find_uv(environ)
+    about = _ask([python], checkout, environ)
+    base_prefix, program = about["base_prefix"], about["program"]
+    uv = find_uv(environ, checkout)
     programs = () if uv is None else (uv.resolve(),)
     network = tuple((name, environ[name]) for name in _CERTIFICATES if environ.get(name))
     certificates = tuple(path for _, value in network if (path := Path(value)).is_absolute() and path.exists())
@@ -192,10 +230,12 @@ def _set_up_environment(
     network += tuple((name, environ[name]) for name in proxies if environ.get(name) and "@" not in environ[name])
     setup = Setup(setup_command, packages_folder(cache_folder(environ), checkout), programs, program, network)
     variables = _passed_on(names, environ)
-    parts = [words, about, base_prefix, sorted(variables), isolation.kind, setup_command]
+    parts = [words, about["version"], base_prefix, sorted(variables), isolation.kind, setup_command]
     digest = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:24]
-    readable = tuple(dict.fromkeys((Path(base_prefix), *_links_to(Path(program)), *programs, *certificates)))
-    return Environment(tuple(words), digest, readable, checkout, variables, setup)
+    shown = (*_links_to(Path(program)), *programs, *certificates, *_path_dependencies(checkout))
+    readable = tuple(dict.fromkeys((Path(base_prefix), *shown)))
+    name = f"an environment made by `{setup_command}` (Python {about['version'][0].split()[0]})"
+    return Environment(tuple(words), digest, readable, checkout, variables, setup, name)
 
 
 def _links_to(program: Path) -> list[Path]:
@@ -207,15 +247,46 @@ def _links_to(program: Path) -> list[Path]:
     return [*found, program] if found else []
 
 
-def _import_folders(paths: Sequence[str], checkout: Path) -> list[Path]:
-    """List the folders that an interpreter imports from, such as those of editable installations beside the checkout.
+def _import_folders(about: Mapping[str, Any], checkout: Path, home: Path) -> tuple[list[Path], tuple[str, ...]]:
+    """List the folders that an interpreter imports from outside of the checkout, and the sources that lie in it.
 
-    What lies in the checkout comes from the tested tree.
+    Outside are those of editable installations beside the checkout, but never what holds the checkout or the home. What
+    lies in the checkout comes from the tested tree, where import finders and links lead to it, too.
     """
-    folders = [Path(path) for path in paths if os.path.isabs(path)]  # noqa: PTH117 -- "" is the current folder
-    return [
-        one for one in folders if one.exists() and not one.is_relative_to(checkout) and not checkout.is_relative_to(one)
-    ]
+    real, prefix = checkout.resolve(), Path(about["prefix"]).resolve()
+    outside: list[Path] = []
+    sources: list[str] = []
+    imported = [(Path(path), Path(path)) for path in about["paths"] if os.path.isabs(path)]  # noqa: PTH117
+    imported += [(Path(path), Path(path).parent) for path in about["redirected"]]
+    for path, folder in imported:
+        target = path.resolve()
+        if not path.exists() or target.is_relative_to(prefix):
+            outside += [path] if path.exists() and not target.is_relative_to(real) else []
+        elif target.is_relative_to(real):
+            sources.append(str(folder.resolve().relative_to(real)))
+        elif not any(one.is_relative_to(target) for one in (real, home.resolve())):
+            outside.append(path)
+    return list(dict.fromkeys(outside)), tuple(dict.fromkeys(sources))
+
+
+def _path_dependencies(checkout: Path) -> list[Path]:
+    """List the folders beside the checkout that its uv.lock names, as `../lib`."""
+    lock = checkout / "uv.lock"
+    found = _BESIDE.findall(lock.read_text(encoding="utf-8", errors="replace")) if lock.is_file() else []
+    return [path for name in dict.fromkeys(found) if (path := Path(os.path.normpath(checkout / name))).is_dir()]
+
+
+def _state_of(sources: Sequence[Path], installed: Sequence[Path]) -> str:
+    """Name the state of sources that are no part of an environment, such as an editable sibling's."""
+    lines: list[str] = []
+    for source in sources:
+        if any(source.is_relative_to(one) for one in installed):
+            continue
+        files = [source] if source.is_file() else source.rglob("*.py")
+        for path in sorted(itertools.islice(files, _MOST_FILES)):
+            with contextlib.suppress(OSError):  # gone meanwhile
+                lines.append(f"{path}:{path.stat().st_size}:{path.stat().st_mtime_ns}")
+    return hashlib.sha256("\n".join(lines).encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def _optional_programs(environ: Mapping[str, str]) -> list[Path]:
@@ -224,11 +295,12 @@ def _optional_programs(environ: Mapping[str, str]) -> list[Path]:
     return list(dict.fromkeys(Path(*one.parts[:3]) for one in folders if len(one.parts) > 2 and one.exists()))
 
 
-def _ask(python: Sequence[str], checkout: Path, environ: Mapping[str, str]) -> list[Any]:
+def _ask(python: Sequence[str], checkout: Path, environ: Mapping[str, str]) -> dict[str, Any]:
     """Ask an interpreter for its prefix, those of the one that it is made of, its import folders, and its version."""
-    done = run([*python, "-c", _ABOUT], timeout=60, cwd=checkout, env=dict(environ))
+    script = Path(interpreter.__file__).read_text(encoding="utf-8")
+    done = run([*python, "-c", script], timeout=60, cwd=checkout, env=dict(environ))
     try:
-        found: list[Any] = json.loads(done.stdout)
+        found: dict[str, Any] = json.loads(done.stdout)
     except ValueError as error:
         title = f"{python[0]} is no Python that runs"
         raise ToolFailedError(title, done.stderr_end, _HINT, argv=done.argv) from error
@@ -250,6 +322,6 @@ def _interpreter(program: Path) -> list[str]:
     return []
 
 
-def _installed(prefix: Path) -> list[str]:
-    """List what is installed in an environment, by the names of its distributions, which hold their versions."""
-    return sorted(path.name for path in prefix.glob("lib/python*/site-packages/*.dist-info"))
+def _installed(paths: Sequence[str]) -> list[str]:
+    """List what is installed where an interpreter imports from, by names of distributions: these hold versions."""
+    return sorted({path.name for folder in paths for path in Path(folder).glob("*.dist-info")})

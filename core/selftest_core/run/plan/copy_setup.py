@@ -10,14 +10,15 @@ from __future__ import annotations
 import re
 import shlex
 import shutil
-from typing import TYPE_CHECKING
+import tomllib
+from typing import TYPE_CHECKING, Any
 
 from selftest_core.frozen import dataclass
 from selftest_core.git.command import Git
 from selftest_core.run.crew.crew import SetupError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from pathlib import PurePosixPath
 
     from selftest_core.run.plan.source import Source
@@ -30,6 +31,7 @@ OWN_PYTHON = ".venv/bin/python"
 """The interpreter of a copy's own environment, relative to the copy."""
 ENVIRONMENT = ("UV_LINK_MODE=copy", "UV_PROJECT_ENVIRONMENT=.venv", "VIRTUAL_ENV=")
 """Variables of the setup and the agent: they share only uv's cache, and use no environment of the user."""
+_PYTEST = re.compile(r"pytest\s*($|[\[=<>!~;@ ])", re.IGNORECASE)
 _LOG = ".selftest/setup.log"
 _MARK = "selftest-setup:"
 _DONE = re.compile(rf"^{_MARK} done (\d+)\s*$", re.MULTILINE)
@@ -58,7 +60,33 @@ def choose_setup(configured: str, source: Source, environ: Mapping[str, str], *,
     lock = git.run("cat-file", "blob", f"{source.base}:uv.lock")
     if not lock.ok:
         return Setup()
-    return Setup(UV_SYNC, has_own=re.search(r'^name = "pytest"$', lock.stdout, re.MULTILINE) is not None)
+    manifest = git.run("cat-file", "blob", f"{source.base}:pyproject.toml")
+    command = uv_sync(manifest.stdout if manifest.ok else "")
+    return Setup(command, has_own=re.search(r'^name = "pytest"$', lock.stdout, re.MULTILINE) is not None)
+
+
+def uv_sync(manifest: str) -> str:
+    """Make the command for uv that installs pytest too. `manifest`: the text of pyproject.toml.
+
+    pytest may be in an extra, or in a group that is none of uv's default ones. A workspace's members have their own.
+    """
+    try:
+        said: dict[str, Any] = tomllib.loads(manifest)
+        uv, project = said.get("tool", {}).get("uv", {}), said.get("project", {})
+        defaults = uv.get("default-groups", ["dev"])
+        groups = [name for name, needs in said.get("dependency-groups", {}).items() if _has_pytest(needs)]
+        extras = [name for name, needs in project.get("optional-dependencies", {}).items() if _has_pytest(needs)]
+        is_default = _has_pytest((*project.get("dependencies", ()), *uv.get("dev-dependencies", ())))
+        is_default = is_default or (bool(groups) and defaults == "all") or any(name in defaults for name in groups)
+        members = ["--all-packages"] if "workspace" in uv else []
+    except (ValueError, AttributeError, TypeError):  # no manifest that uv would take either
+        return UV_SYNC
+    flags = [f"--group {shlex.quote(name)}" for name in groups] + [f"--extra {shlex.quote(name)}" for name in extras]
+    return " ".join((UV_SYNC, *members, *([] if is_default else flags[:1])))
+
+
+def _has_pytest(requirements: Iterable[object]) -> bool:
+    return any(isinstance(one, str) and _PYTEST.match(one) for one in requirements)
 
 
 def setup_script(command: str, folder: PurePosixPath) -> str:

@@ -19,7 +19,7 @@ from selftest_core.agents import LOCAL_PROVIDER
 from selftest_core.errors import RefusedError, ToolError
 from selftest_core.frozen import dataclass
 from selftest_core.git.command import Git
-from selftest_core.run.plan.copy_setup import AUTO, UV_SYNC
+from selftest_core.run.plan.copy_setup import AUTO, uv_sync
 from selftest_core.run.plan.preflight import know_provider
 from selftest_core.run.providers import places, provider_of, providers_of
 from selftest_core.tools.mngr import Mngr, find_mngr
@@ -214,7 +214,9 @@ class FarProcess(PytestProcess):
         root = self._slot.tree_folder
         command = self._slot.hosts.config.setup_command
         if command == AUTO:
-            command = UV_SYNC if (root / "uv.lock").is_file() else ""
+            manifest = root / "pyproject.toml"
+            text = manifest.read_text(encoding="utf-8", errors="replace") if manifest.is_file() else ""
+            command = uv_sync(text) if (root / "uv.lock").is_file() else ""
         locks = [(root / name).read_bytes() for name in _LOCKS if (root / name).is_file()] if command else []
         return command, hashlib.sha256(b"\0".join([command.encode(), *locks])).hexdigest()
 
