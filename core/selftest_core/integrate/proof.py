@@ -66,7 +66,9 @@ def prove(
     """
     top = standing.inputs.place.top
     wanted = "none" if isolation == "none" else "require"
-    testing = find_testing(top, config, choose_isolation(wanted, environ), environ)
+    folder = standing.inputs.folder
+    started_with = () if folder is None else folder.plan().started_with
+    testing = find_testing(top, config, choose_isolation(wanted, environ), environ, started_with)
     before, after = trees
     with (
         lock_slots(slots, slots.name),  # a sweep leaves locked ones alone

@@ -85,6 +85,7 @@ class VerificationItem(Shape):
     checkouts: int
     from_cache: int
     isolation: Text = Field(description="bubblewrap, none, or host: the tests ran on the hosts that `reason` names.")
+    environment: Text = Field("", description="The interpreter that ran the tests, and where it was found.")
     seconds: float
     broken: list[BrokenTest]
     flaky: list[Text]
@@ -425,6 +426,7 @@ def _verification_item(answer: VerifyAnswer, one: Verification) -> VerificationI
         checkouts=one.checkouts,
         from_cache=one.from_cache,
         isolation=answer.isolation.kind,
+        environment=answer.environment,
         seconds=round(answer.seconds, 3),
         broken=[BrokenTest(test=test, culprit=culprit) for test, culprit in one.broken],
         flaky=list(one.flaky),

@@ -60,7 +60,7 @@ class Answer:
     """A verified review. `run`: the run that was reviewed, None where there was none.
 
     `published`: the verification of the exact tree that is published, None where no branch was asked for.
-    `is_with_texts`: `verification` has verdicts on texts that are not chosen.
+    `is_with_texts`: `verification` has verdicts on texts that are not chosen. `environment`: what ran the tests.
     """
 
     reviewed: Reviewed
@@ -70,6 +70,7 @@ class Answer:
     run: str | None
     published: Verification | None = None
     is_with_texts: bool = False
+    environment: str = ""
 
     @property
     def is_green(self) -> bool:
@@ -100,7 +101,7 @@ def verify(
         Engine.open(home / "engine.git", inputs.place.git_dir, environ) as engine,
         ReviewVerifier.open(engine, inputs.place.top, home, config, environ, verifying.jobs, verifying.on) as verifier,
     ):
-        _warn(verifier.isolation, say)
+        _warn(verifier, say)
         targets = with_proposed(inputs.targets, read_log(home / LOG).subject)
         verdicts = {} if given else read_row_verdicts(home)
         plan = make_plan(engine.store, targets, claims_of(inputs.evidence), inputs.left_out, verdicts=verdicts)
@@ -113,8 +114,9 @@ def verify(
             verification = verifier.verify_texts(reviewed, verification, on_progress, is_stopped)
     seconds = time.monotonic() - begun
     return Answer(
-        reviewed, verification, verifier.isolation, seconds, _run_of(inputs), is_with_texts=verifying.is_texts
-    )
+        reviewed, verification, verifier.isolation, seconds, _run_of(inputs), is_with_texts=verifying.is_texts,
+        environment=verifier.environment.name,
+    )  # fmt: skip
 
 
 def review_verified(
@@ -138,7 +140,7 @@ def review_verified(
         is_whole_suite = verifying.is_whole_suite or config.verify_all
         published: Verification | None = None
         with ReviewVerifier.open(engine, top, home, config, environ, verifying.jobs, verifying.on) as verifier:
-            _warn(verifier.isolation, say)
+            _warn(verifier, say)
 
             def run(*, is_kept_only: bool) -> Verification:
                 return verifier.verify(
@@ -159,7 +161,8 @@ def review_verified(
                     is_publishing = False
                 published = found = run(is_kept_only=True) if is_publishing else None
         seconds = time.monotonic() - begun
-        answers.append(Answer(reviewed, candidate, verifier.isolation, seconds, _run_of(inputs), published))
+        name, named = verifier.environment.name, _run_of(inputs)
+        answers.append(Answer(reviewed, candidate, verifier.isolation, seconds, named, published, environment=name))
         asked = reviewed if reviewed.asking else None
         if published is None or not verifying.is_required or published.verified is Verified.PASSED:
             tests = None if published is None else verified_tests(published, verifier.isolation)
@@ -187,8 +190,11 @@ def _asking(reviewed: Reviewed, found: Verification) -> dict[str, str]:
     return {oid: why for oid, why in marks.items() if why}
 
 
-def _warn(isolation: Isolation, say: Callable[[str], None]) -> None:
-    """Say before anything runs that nothing keeps agents' code from the user's files."""
+def _warn(verifier: ReviewVerifier, say: Callable[[str], None]) -> None:
+    """Say before anything runs what makes verdicts doubtful, and that nothing keeps agents' code from the files."""
+    if verifier.environment.warning:
+        say(f"ATTENTION: {verifier.environment.warning}")
+    isolation = verifier.isolation
     if not isolation.is_isolated:
         say(
             f"Tests are NOT isolated ({isolation.reason}): agents' code runs with all your rights, and can read and "

@@ -143,7 +143,7 @@ class ArrivalDesks:
         # What the user was told before the run holds: a sandbox that does not work now is no reason to go without.
         wanted = "none" if self._plan.verify_on_arrival == "none" else "require"
         isolation = choose_isolation(wanted, self._environ)
-        return find_testing(self._place.top, self._config, isolation, self._environ)
+        return find_testing(self._place.top, self._config, isolation, self._environ, self._plan.started_with)
 
 
 class ArrivalVerifier:

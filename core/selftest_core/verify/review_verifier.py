@@ -25,6 +25,7 @@ from selftest_core.review.candidate_branch import Status
 from selftest_core.review.changes.inputs import own_folder
 from selftest_core.review.evidence import write_row_verdicts, write_verified
 from selftest_core.run.providers import places
+from selftest_core.run.store import RunFolder
 from selftest_core.verify.elsewhere.remote import RemoteVerifier, elsewhere_testing, refuse_unknown_providers
 from selftest_core.verify.environment import find_testing
 from selftest_core.verify.kept.results import Results
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
     from selftest_core.review.changes.collect_changes import Branch
     from selftest_core.review.engine import Engine
     from selftest_core.review.evidence import Evidence
-    from selftest_core.verify.sandbox import Isolation
+    from selftest_core.verify.environment import Testing
     from selftest_core.verify.schedule import Judged
     from selftest_core.verify.verdicts import Execution
     from selftest_core.verify.verification import Verification
@@ -55,7 +56,7 @@ if TYPE_CHECKING:
 class ReviewVerifier:
     """Verifies one review. For the thread that has its engine; close it.
 
-    `isolation`: what the tests are isolated by, or the reason why by nothing.
+    `isolation`: what the tests are isolated by, or the reason why by nothing. `environment`: what they run in.
     """
 
     def __init__(
@@ -63,11 +64,12 @@ class ReviewVerifier:
         engine: Engine,
         verifier: LocalVerifier,
         results: Results,
-        isolation: Isolation,
+        testing: Testing,
         home: Path,
         resources: contextlib.ExitStack,
     ) -> None:
-        self.isolation = isolation
+        self.isolation = testing.isolation
+        self.environment = testing.environment
         self._home = home
         self._engine = engine
         self._verifier = verifier
@@ -94,7 +96,8 @@ class ReviewVerifier:
         """
         is_here = places(on) == (LOCAL_PROVIDER,)
         if is_here:
-            testing = find_testing(top, config, choose_isolation(config.verify_isolation, environ), environ)
+            isolation = choose_isolation(config.verify_isolation, environ)
+            testing = find_testing(top, config, isolation, environ, _started_with(home))
         else:
             testing = elsewhere_testing(top, on, config, environ)
             refuse_unknown_providers(on, environ)
@@ -109,7 +112,7 @@ class ReviewVerifier:
                 if is_here
                 else RemoteVerifier(slots, engine.store.git, testing, jobs or len(places(on)), on, config, environ)
             )
-            return cls(engine, verifier, results, testing.isolation, home, resources.pop_all())
+            return cls(engine, verifier, results, testing, home, resources.pop_all())
         raise AssertionError("an ExitStack swallows nothing")
 
     def __enter__(self) -> Self:
@@ -280,3 +283,8 @@ def lock_slots(folder: Path, name: str) -> Iterator[None]:
             hint = "Wait for its end, or stop it with Ctrl-C where it runs."
             raise RefusedError(f"{name} is verified by another process", "", hint) from error
         yield
+
+
+def _started_with(home: Path) -> tuple[str, ...]:
+    """Return what collected the tests of the run whose folder this is; empty for other reviews."""
+    return RunFolder(home).plan().started_with if (home / "plan.json").is_file() else ()

@@ -148,7 +148,9 @@ def _table(answer: Answer, width: int) -> list[str]:
         lines.append(f"{claims[verdict.claimed]:<7} {mark:<9} {clean(change.oid[:9])} {clean(change.subject)}"[:width])
         reasons = ", ".join([*verdict.marks, *([verdict.reason] if verdict.reason else [])])
         wrapped = textwrap.wrap(clean(reasons), max(width - len(_INDENT), _NARROWEST))
-        lines += [_INDENT + line for line in wrapped[:_REASON_LINES]]
+        # The end says what failed, as `error: …` of a command.
+        cut = [wrapped[0], "…", *wrapped[2 - _REASON_LINES :]] if len(wrapped) > _REASON_LINES else wrapped
+        lines += [_INDENT + line for line in cut]
         for oid in answer.reviewed.row_of[change.oid].others:
             text = answer.verification.items.get(oid)
             if text is not None and answer.is_with_texts:
@@ -176,9 +178,10 @@ def _summary(answer: Answer) -> str:
         HOST: answer.isolation.reason,
         NONE: f"with all your rights: {answer.isolation.reason}",
     }.get(answer.isolation.kind, "in a sandbox")
+    by = f", by {clean(answer.environment)}" if answer.environment else ""
     processes = "process" if one.processes == 1 else "processes"
     return (
-        f"{verdicts}: {suite}, {where}; {plural(one.executions, 'test run')} in {one.processes} {processes}, "
+        f"{verdicts}: {suite}, {where}{by}; {plural(one.executions, 'test run')} in {one.processes} {processes}, "
         f"{one.from_cache} from earlier, {answer.seconds:.1f} s"
     )
 

@@ -78,7 +78,8 @@ def where(verification: VerificationState) -> str:
     if isolation is None:
         return f"{suite}, on this machine"
     place = f"in a sandbox ({isolation.kind})" if isolation.is_isolated else f"not isolated: {isolation.reason}"
-    return f"{suite}, on this machine, {place}"
+    by = f", by {present.clean(verification.environment)}" if verification.environment else ""
+    return f"{suite}, on this machine, {place}{by}"
 
 
 def _has(row: ReviewRow, test: str) -> bool:

@@ -130,6 +130,8 @@ class RunPlan:
     `budget_day_usd`, `budget_day_tokens`: budgets of all runs of the repository for one day, None and 0 for none.
     `adapt`: the number of agents at a time adapts, from `start_running` on (0: from `max_running` on).
     `suite`: None for agents of other roles, and in plans of older versions.
+    `started_with`: the command that collected the tests here, with which they are verified; empty where nothing of the
+    project was found.
     """
 
     run: str
@@ -172,6 +174,7 @@ class RunPlan:
     adapt: bool = False
     start_running: int = 0
     suite: Suite | None = None
+    started_with: tuple[str, ...] = ()
 
     @property
     def noun(self) -> str:
@@ -392,6 +395,7 @@ _OPTIONAL = (
     "adapt",
     "start_running",
     "suite",
+    "started_with",
 )
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*=[^\n]*")
 _TEST_FIELDS: dict[str, Callable[[object, str], object]] = {
@@ -460,4 +464,5 @@ _PLAN_FIELDS: dict[str, Callable[[object, str], object]] = {
     "adapt": _switch,
     "start_running": _whole,
     "suite": _suite,
+    "started_with": _list_of(_text),
 }

@@ -63,6 +63,7 @@ class Choices:
     retry_pause: float = _DEFAULTS.retry_pause
     longest_retry_pause: float = _DEFAULTS.longest_retry_pause
     pytest_args: tuple[str, ...] = ()
+    started_with: tuple[str, ...] = ()
     prompt_template: str = ""
     agent_env: tuple[str, ...] = ()
     agent_settings: tuple[str, ...] = ()
@@ -135,6 +136,7 @@ def make_plan(
         on_cluster=choices.on_cluster,
         pytest_command=choices.pytest_command,
         pytest_args=choices.pytest_args,
+        started_with=choices.started_with,
         prompt_template=choices.prompt_template,
         agent_env=choices.agent_env,
         agent_settings=choices.agent_settings,

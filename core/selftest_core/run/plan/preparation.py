@@ -244,6 +244,7 @@ def _choices(
     named_variables = config.env if wanted.env_names is None else wanted.env_names
     return Choices(
         pytest_command=pytest.agents,
+        started_with=pytest.collecting if pytest.is_found else (),
         provider=provider,
         agent_type=agent_type,
         agent_command=command,

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
-from selftest_core.collect.collection import default_pytest_command
+from selftest_core.collect.project_python import find_pytest
 from selftest_core.errors import UsageError
 from selftest_core.frozen import dataclass
 from selftest_core.git.command import Git
@@ -32,11 +32,15 @@ _LARGEST = 64 * 1024
 
 @dataclass(frozen=True, slots=True)
 class PytestCommands:
-    """The commands that collect tests here, and that agents run. `notes`: warnings for the user."""
+    """The commands that collect tests here, and that agents run. `notes`: warnings for the user.
+
+    `is_found`: the command that collects is of the project's own environment.
+    """
 
     collecting: tuple[str, ...]
     agents: tuple[str, ...]
     notes: tuple[str, ...]
+    is_found: bool = True
 
 
 def pytest_commands(
@@ -56,16 +60,19 @@ def pytest_commands(
         return PytestCommands(
             here, here if is_local else configured, _shared_files(here, top, environ) if is_local else ()
         )
-    here = default_pytest_command(top, environ)
+    found = find_pytest(top, environ)
+    here = found.command
     if has_own:
-        return PytestCommands(here, (OWN_PYTHON, "-m", "pytest"), ())
+        return PytestCommands(here, (OWN_PYTHON, "-m", "pytest"), (), not found.warning)
     if is_local:
-        return PytestCommands(here, here, _shared_files(here, top, environ))
+        warnings = (found.warning,) if found.warning else ()
+        return PytestCommands(here, here, (*warnings, *_shared_files(here, top, environ)), not found.warning)
     command = shlex.join(ELSEWHERE)
     return PytestCommands(
         here,
         ELSEWHERE,
         (f"agents on other machines run tests with `{command}`: set pytest_command if that is wrong",),
+        not found.warning,
     )
 
 

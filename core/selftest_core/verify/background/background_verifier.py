@@ -86,6 +86,7 @@ class VerificationState:
     seconds_left: float | None = None
     is_of_kept: bool = False
     isolation: Isolation | None = None
+    environment: str = ""
     is_whole_suite: bool = False
     error: SelftestError | None = None
 
@@ -350,7 +351,8 @@ class BackgroundVerifier:
             self._verifier = self._resources.enter_context(
                 ReviewVerifier.open(engine, self._top, self._home, self._config, self._environ)
             )
-            self._tell(isolation=self._verifier.isolation)
+            environment = self._verifier.environment
+            self._tell(isolation=self._verifier.isolation, environment=environment.warning or environment.name)
         return self._verifier
 
     def _release(self) -> None:
