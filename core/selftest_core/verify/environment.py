@@ -90,6 +90,12 @@ class Environment:
         program, *rest = self.command
         return (str(place / program) if os.sep in program else program, *rest)
 
+    def first_at(self, place: Path) -> list[str]:
+        """List the folders of the tests' PYTHONPATH, for a tree that appears at `place`."""
+        paths = [Path(one) for one in dict(self.variables).get("PYTHONPATH", "").split(os.pathsep) if one]
+        inside = [one.relative_to(self.checkout) if one.is_relative_to(self.checkout) else one for one in paths]
+        return [str(place / one) for one in inside]
+
 
 @dataclass(frozen=True, slots=True)
 class Testing:

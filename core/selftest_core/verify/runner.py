@@ -203,7 +203,7 @@ class PytestProcess:
 
     def _go(self, files: Sequence[str]) -> tuple[int | None, bool]:
         """Run pytest, and take in its results; return its exit status and whether it was ended for taking too long."""
-        slot = self._slot
+        slot, place = self._slot, place_of(self._slot, self._testing)
         plugins = slot.exchange / "plugins"
         shutil.rmtree(plugins, ignore_errors=True)
         plugins.mkdir(parents=True)
@@ -214,9 +214,16 @@ class PytestProcess:
         self._wishes.unlink(missing_ok=True)
         wishes = os.open(self._wishes, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_APPEND, 0o600)
         orders = slot.exchange / "orders.json"
+        environment = self._testing.environment
         # Isolated, the tested tree is where the checkout was, and the checkout is nowhere.
-        foreign = [] if self._testing.isolation.is_isolated else [str(self._testing.environment.checkout)]
-        orders.write_text(json.dumps(self._orders(self._results, foreign) | {"wishes": str(self._wishes)}))
+        foreign = [] if self._testing.isolation.is_isolated else [str(environment.checkout)]
+        more = {
+            "own": [str(path) for path in environment.own_folders],
+            "first": environment.first_at(place),
+            "sources": [str(place / path) for path in environment.sources],
+            "wishes": str(self._wishes),
+        }
+        orders.write_text(json.dumps(self._orders(self._results, foreign) | more))
         link_made(slot, self._testing)
         process = start_contained(
             self._argv(plugins, orders, files), slot, self._testing, self._variables(plugins, orders)

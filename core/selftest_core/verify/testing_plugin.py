@@ -18,6 +18,9 @@ Those in `late` run after all others: what they leave behind in the process reac
 others. Paths in `absent` have no content here, such as submodules: lines say whether one was opened. A canary test of
 ours, which the order `canary` names, must fail; where it is reported as passed, somebody rewrites results.
 
+Folders in `own` are of the environment, so not foreign. Those in `first` are the tests' PYTHONPATH, those in `sources`
+are where an editable installation has the project in its tree.
+
 Where the order `imports_here` is true, the folder of the tree comes to the path of imports only once pytest and the
 installed plugins are loaded: no file of the tree can take their place. The orders are removed as soon as they are read.
 
@@ -91,6 +94,7 @@ def pytest_load_initial_conftests() -> None:
     with open(_path, encoding="utf-8") as file:  # noqa: PTH123 -- pathlib may be patched by a project's tests
         _orders = json.load(file)
     os.unlink(_path)  # noqa: PTH108
+    _add_paths(_orders)
     if _orders.get("imports_here"):
         sys.path.insert(0, os.getcwd())  # noqa: PTH109
     _count_assertions()
@@ -128,6 +132,29 @@ def _count_assertions() -> None:
     module.rewrite_asserts = counted
 
 
+def _add_paths(orders: Any) -> None:
+    """Import the project from its tree: before the user's checkout, which an editable installation may name.
+
+    It comes after pytest is loaded, and after the installed packages, as editable installations do.
+    """
+    first, sources = orders.get("first", []), orders.get("sources", [])
+    own = [os.path.realpath(folder) + os.sep for folder in orders.get("own", ())]
+    foreign = [os.path.realpath(folder) + os.sep for folder in orders["foreign"]]
+    at = len(sys.path)
+    for place in range(len(sys.path) - 1, -1, -1):
+        if _is_below(os.path.realpath(sys.path[place]) + os.sep, foreign, own):
+            at = place
+    sys.path[at:at] = [path for path in sources if path not in sys.path]
+    sys.path[:0] = first
+    if first or foreign:  # for programs that tests start
+        more = sources if foreign else []
+        os.environ["PYTHONPATH"] = os.pathsep.join([os.environ.get("PYTHONPATH", ""), *first, *more])
+
+
+def _is_below(path: str, folders: Any, but_not: Any) -> bool:
+    return any(path.startswith(one) for one in folders) and not any(path.startswith(one) for one in but_not)
+
+
 def _judges() -> Any:
     """What decides results, as it is now: each function, and its code, which can be exchanged alone."""
     found = {}
@@ -163,6 +190,7 @@ class Testing:
         self._wanted = None if orders["tests"] is None else set(orders["tests"])
         self._late = set(orders.get("late", ()))
         self._foreign = [os.path.realpath(folder) + os.sep for folder in orders["foreign"]]
+        self._own = [os.path.realpath(folder) + os.sep for folder in orders.get("own", ())]
         self._seen: set[str] = set()
         self._absent = {os.path.realpath(path): path for path in orders.get("absent", ())}
         self._touched: str | None = None
@@ -305,8 +333,7 @@ class Testing:
         path = getattr(module, "__file__", None)
         if not isinstance(path, str):
             return None
-        real = os.path.realpath(path)
-        if any(real.startswith(folder) for folder in self._foreign):
+        if _is_below(os.path.realpath(path), self._foreign, self._own):
             return path
         if "site-packages" in path and "." not in name:
             for place in (os.path.join(self._root, "src", name), os.path.join(self._root, name)):  # noqa: PTH118

@@ -27,6 +27,7 @@ from selftest_core.run.plan.copy_setup import (
     raise_failed_setup,
     seconds_of,
     setup_script,
+    uv_sync,
 )
 from selftest_core.run.plan.programs import pytest_commands
 from selftest_core.run.plan.source import look_at
@@ -133,3 +134,25 @@ def test_the_setup_runs_in_each_copy_before_its_agent_and_its_failure_is_a_row(w
         assert "no such package" in row.text
         assert "exit status 3" in row.text
         assert row.retries == ()
+
+
+@pytest.mark.parametrize(
+    ("manifest", "more"),
+    [
+        ("", ""),
+        ("[tool", ""),
+        ("tool = 3", ""),
+        ('[project]\ndependencies = ["pytest>=8"]\n[project.optional-dependencies]\ntest = ["pytest"]\n', ""),
+        ('[dependency-groups]\ndev = ["pytest-xdist", "pytest"]\n', ""),
+        ('[tool.uv]\ndev-dependencies = ["pytest"]\n[dependency-groups]\ntest = ["pytest"]\n', ""),
+        ('[tool.uv]\ndefault-groups = "all"\n[dependency-groups]\ntest = ["pytest"]\n', ""),
+        ('[dependency-groups]\ndev = ["ruff"]\ntest = [{include-group = "dev"}, "pytest ; extra"]\n', " --group test"),
+        ('[project.optional-dependencies]\ndocs = ["pytest-cov"]\ntest = ["pytest[x]~=8"]\n', " --extra test"),
+        (
+            '[tool.uv.workspace]\nmembers = ["a"]\n[project.optional-dependencies]\n"a b" = ["pytest"]\n',
+            " --all-packages --extra 'a b'",
+        ),
+    ],
+)
+def test_uv_installs_what_holds_pytest(manifest: str, more: str) -> None:
+    assert uv_sync(manifest) == UV_SYNC + more
