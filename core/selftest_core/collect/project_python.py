@@ -125,7 +125,7 @@ def _poetry(project: Path, manifest: Mapping[str, Any], environ: Mapping[str, st
     about = manifest.get("project", {}).get("name") or manifest.get("tool", {}).get("poetry", {}).get("name", "")
     name = re.sub(r'[ $`!*@"\\\r\n\t]', "_", str(about).lower())[:42]
     key = _hash(os.path.realpath(project), 32)[:8]
-    caches = _home(environ) / ("Library/Caches" if sys.platform == "darwin" else ".cache") / "pypoetry"
+    caches = _home(environ) / (".cache" if sys.platform != "darwin" else "Library/Caches") / "pypoetry"
     folder = Path(environ.get("POETRY_CACHE_DIR") or caches) / "virtualenvs"
     return _newest(Path(environ.get("POETRY_VIRTUALENVS_PATH") or folder), f"{name}-{key}-py*")
 
@@ -137,7 +137,7 @@ def _pipenv(project: Path, _manifest: Mapping[str, Any], environ: Mapping[str, s
     if answer:
         return [Path(answer[-1])]
     name = re.sub(r'[ &$`!*@"()\[\]\\\r\n\t]', "_", project.name)[:42]
-    folder = Path(environ.get("WORKON_HOME") or _home(environ) / ".local/share/virtualenvs")
+    folder = Path(environ.get("WORKON_HOME") or _home(environ) / ".local" / "share" / "virtualenvs")
     return [folder / f"{name}-{_hash(str(project / 'Pipfile'), 6)}"]
 
 
@@ -145,7 +145,9 @@ def _hatch(project: Path, manifest: Mapping[str, Any], environ: Mapping[str, str
     if "envs" not in manifest.get("tool", {}).get("hatch", {}) and not (project / "hatch.toml").is_file():
         return []
     asked = (("hatch", "env", "find", name) for name in ("default", "hatch-test"))
-    return [Path(line) for argv in asked for line in _asked(argv, project, environ)]
+    answers = [Path(line) for argv in asked for line in _asked(argv, project, environ)]
+    kept = _data(environ) / "hatch" / "env" / "virtual"
+    return answers or _newest(kept, f"*/{_hash(os.path.realpath(project), 32)[:8]}/*")
 
 
 def _conda(project: Path, environ: Mapping[str, str]) -> list[Path]:
@@ -214,6 +216,11 @@ def _manifest(project: Path) -> dict[str, Any]:
 
 def _home(environ: Mapping[str, str]) -> Path:
     return Path(environ.get("HOME") or Path.home())
+
+
+def _data(environ: Mapping[str, str]) -> Path:
+    data = _home(environ) / (".local/share" if sys.platform != "darwin" else "Library/Application Support")
+    return Path(environ.get("XDG_DATA_HOME") or data)
 
 
 def _text(path: Path) -> str:
