@@ -15,8 +15,8 @@ from selftest_core.frozen import dataclass
 from selftest_core.paths import cache_folder
 from selftest_core.tools.mngr import Mngr, find_mngr
 from selftest_core.verify.elsewhere.remote import noted_agents, remove_noted
+from selftest_core.verify.folders.hostile import remove_tree
 from selftest_core.verify.review_verifier import lock_slots
-from selftest_core.verify.slots import remove_tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -18,7 +18,7 @@ from selftest_core.integrate.fitting import resolve_all
 from selftest_core.integrate.normalising import StoredGroup, lay_group, read_group_answer
 from selftest_core.integrate.proof import prove, slots_of
 from selftest_core.integrate.standing import open_standing
-from selftest_core.verify.slots import remove_tree
+from selftest_core.verify.folders.hostile import remove_tree
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -75,7 +75,7 @@ def prove(
         closing(Results.open(own_folder(top), testing.environment.digest)) as results,
         LocalVerifier(slots, standing.engine.store.git, testing, 1) as verifier,
     ):
-        verifier.begin(is_stopped)
+        verifier.begin(is_stopped, standing.engine.store.tree_of(standing.reviewed.plan.base))
         tests = _tests_of(standing, (*mine, *others), after, verifier)
         if verifier.is_stopped:
             raise stopped()

@@ -17,9 +17,9 @@ from selftest_core.sync.gaps import TASK_FILE, edited_block, find_gaps
 from selftest_core.sync.judging import judge
 from selftest_core.sync.noop import make_noop, write_programs
 from selftest_core.sync.snapshot import Paths, take_snapshot
+from selftest_core.verify.folders.hostile import remove_tree
 from selftest_core.verify.on_arrival import ArrivalDesks, verdict_on_claim
 from selftest_core.verify.schedule import Job, Order, judge_tests
-from selftest_core.verify.slots import remove_tree
 from selftest_core.verify.verdicts import Result, Verdict
 from selftest_core.verify.verifier import Driver, stopped
 

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Self
 
 from selftest_core.errors import SelftestError, describe_error, describe_unexpected
 from selftest_core.verify.commands.setup import prepare
+from selftest_core.verify.folders.hostile import remove_tree
 from selftest_core.verify.runner import Collected, PytestProcess, collect_tests, run_tests
-from selftest_core.verify.slots import Slot, remove_tree
+from selftest_core.verify.slots import Slot
 from selftest_core.verify.verdicts import Execution, Result
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ class LocalVerifier:
             self._slots.put(self._make_slot(folder / str(number), git, number))
         self._pool = ThreadPoolExecutor(jobs, thread_name_prefix="verify")
         self._is_stopped = threading.Event()
+        self._base = ""
         self._is_closed = threading.Event()
         self.is_isolated = testing.isolation.is_isolated
         self.processes = 0
@@ -54,9 +56,12 @@ class LocalVerifier:
     def _make_slot(self, folder: Path, git: Git, number: int) -> Slot:
         return Slot(folder, git)
 
-    def begin(self, is_stopped: threading.Event) -> None:
-        """Begin a verification that ends its test processes once `is_stopped` is set."""
-        self._is_stopped = is_stopped
+    def begin(self, is_stopped: threading.Event, base: str = "") -> None:
+        """Begin a verification that ends its test processes once `is_stopped` is set.
+
+        `base`: the tree that no branch has changed, whose environment others may use; "" for none.
+        """
+        self._is_stopped, self._base = is_stopped, base
 
     def __enter__(self) -> Self:
         return self
@@ -82,19 +87,19 @@ class LocalVerifier:
     def collect(self, tree: str, files: Callable[[Path], Sequence[str]]) -> tuple[Collected, Path]:
         """Collect the tests of a tree. `files`: given the folder of the laid tree, the files to look into.
 
-        Returns what was found and the folder, which keeps the tree until the next job.
+        Returns what was found and the folder, in which nothing runs, and which keeps the tree until the next job.
         """
         slot = self._take(tree)
         try:
             try:
                 slot.lay(tree)
-                failure = prepare(slot, self._testing, self._should_stop)
+                failure = prepare(slot, self._testing, self._should_stop, self._base)
                 if failure is not None:
-                    return Collected((), {}, f"{failure.reason}\n{failure.output}"), slot.tree_folder
+                    return Collected((), {}, f"{failure.reason}\n{failure.output}"), slot.untouched
                 self.processes += 1
-                return self._collect_in(slot, files(slot.tree_folder)), slot.tree_folder
-            except SelftestError as error:
-                return Collected((), {}, describe_error(error)), slot.tree_folder
+                return self._collect_in(slot, files(slot.untouched)), slot.untouched
+            except Exception as error:
+                return Collected((), {}, _described(error)), slot.untouched
         finally:
             self._slots.put(slot)
 
@@ -121,7 +126,7 @@ class LocalVerifier:
         slot = self._take(job.tree)
         try:
             slot.lay(job.tree)
-            failure = prepare(slot, self._testing, self._should_stop)
+            failure = prepare(slot, self._testing, self._should_stop, self._base)
             if failure is not None:
                 return {test: Execution(Result.NOT_RUN, None, failure.output, failure.reason) for test in tests}
             ran = self._run_in(slot, tests, lambda test, one: on_run(job, test, one), order)
@@ -129,9 +134,7 @@ class LocalVerifier:
             return ran.runs
         except Exception as error:
             # One tree that cannot be laid out, or a full disk, must not stop the queue.
-            is_told = isinstance(error, SelftestError)
-            reason = describe_error(error) if is_told else describe_unexpected(error)
-            return {test: Execution(Result.NOT_RUN, None, "", reason) for test in tests}
+            return {test: Execution(Result.NOT_RUN, None, "", _described(error)) for test in tests}
         finally:
             self._slots.put(slot)
 
@@ -153,3 +156,7 @@ class LocalVerifier:
 
     def _run_in(self, slot: Slot, tests: Sequence[str], on_run: Callable[[str, Execution], None], order: Order) -> Ran:
         return run_tests(slot, tests, self._testing, on_run, self._should_stop, self._start, order)
+
+
+def _described(error: Exception) -> str:
+    return describe_error(error) if isinstance(error, SelftestError) else describe_unexpected(error)

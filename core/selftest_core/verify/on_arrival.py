@@ -22,11 +22,11 @@ from selftest_core.review.changes.inputs import own_folder
 from selftest_core.run.outcome.claims import ChosenIsolation, ClaimResult, ClaimVerdict
 from selftest_core.verify.control import turn_tree
 from selftest_core.verify.environment import Testing, find_testing
+from selftest_core.verify.folders.hostile import remove_tree
 from selftest_core.verify.kept.results import Results
 from selftest_core.verify.local import LocalVerifier, jobs_of
 from selftest_core.verify.sandbox import choose_isolation
 from selftest_core.verify.schedule import PASSED_ALL_THE_SAME, STAYS_GREEN, can_fail, judge_tests, run_once
-from selftest_core.verify.slots import remove_tree
 from selftest_core.verify.verdicts import UNIMPORTABLE, Result, Verdict
 from selftest_core.verify.verifier import Driver, StoppedError
 
@@ -48,8 +48,12 @@ def isolation_of_claims(config: Config, environ: Mapping[str, str]) -> ChosenIso
 
 @dataclass(frozen=True, slots=True)
 class ArrivalDesk:
-    """One thread's place to test trees of a run. `folder`: for slots and more. `store`: borrows the user's objects."""
+    """One thread's place to test trees of a run. `folder`: for slots and more. `store`: borrows the user's objects.
 
+    `base`: the commit that the run's agents began at.
+    """
+
+    base: str
     folder: Path
     store: ObjectStore
     top: Path
@@ -73,7 +77,7 @@ class ArrivalDesk:
     def verifier(self, testing: Testing | None = None) -> LocalVerifier:
         """Make a verifier of one slot, which stays for the next. `testing`: another way to run the tests."""
         made = LocalVerifier(self.folder / "slot", self.store.git, testing or self.testing, 1, is_kept=True)
-        made.begin(self.is_stopped)
+        made.begin(self.is_stopped, self.tree_of(self.base))
         return made
 
     def tree_of(self, commit: str) -> str:
@@ -124,7 +128,9 @@ class ArrivalDesks:
         with self._first:  # each is made once
             place = self._place
         with ObjectStore.open(self._home / "engine.git", place.git_dir, self._environ) as store:
-            return work(ArrivalDesk(self._home / str(number), store, place.top, is_stopped, self._find_testing))
+            return work(
+                ArrivalDesk(self._plan.base, self._home / str(number), store, place.top, is_stopped, self._find_testing)
+            )
 
     @cached_property
     def _place(self) -> Place:

@@ -149,7 +149,7 @@ class ReviewVerifier:
         tested is not the branch's.
         """
         begun = time.monotonic()
-        self._verifier.begin(is_stopped or threading.Event())
+        self._begin(is_stopped, reviewed)
         if is_kept_only:
             reviewed = only_what_is_kept(self._engine, reviewed)
         line = self._line(reviewed, branches)
@@ -178,7 +178,7 @@ class ReviewVerifier:
         Blocking. Returns the verification with a verdict on each text whose row has tests and is applied. The verdicts
         are kept for the choice of a text when the review is opened again. Raises what `verify` raises.
         """
-        self._verifier.begin(is_stopped or threading.Event())
+        self._begin(is_stopped, reviewed)
         laid = {one.item.oid for one in reviewed.line.items if one.status is Status.LAID}
         found: dict[str, ItemVerdict] = {}
         driver = Driver(self._verifier, self._results, on_progress)
@@ -210,10 +210,14 @@ class ReviewVerifier:
 
         Raises what `verify` raises.
         """
-        self._verifier.begin(is_stopped)
+        self._begin(is_stopped, reviewed)
         self._line(reviewed, ())
         tree = reviewed.line.tree
         Driver(self._verifier, self._results, on_progress, on_kept).drive(judge_tests(tree, tests, "candidate"))
+
+    def _begin(self, is_stopped: threading.Event | None, reviewed: Reviewed) -> None:
+        base = self._engine.store.tree_of(reviewed.plan.base)
+        self._verifier.begin(is_stopped or threading.Event(), base)
 
     def _line(self, reviewed: Reviewed, branches: Iterable[Branch]) -> ReviewLine:
         """Build the line, with its tree in the engine, which other engines of this review need not have."""

@@ -164,7 +164,7 @@ class PytestProcess:
     def hold(self) -> dict[str, Execution]:
         """Run it to its end. Returns at least one run, unless it was stopped."""
         files = dict.fromkeys(test.partition("::")[0] for test in self._tests)
-        status, was_timeout = self._go([name for name in files if (self._slot.tree_folder / name).exists()])
+        status, was_timeout = self._go([name for name in files if (self._slot.untouched / name).exists()])
         return self._conclude(status, was_timeout)
 
     def collect(self, files: Sequence[str]) -> Collected:

@@ -1,4 +1,4 @@
-"""Environments of slots: made by the project's set-up, kept for trees alike, and never the user's."""
+"""Environments of slots: made by the project's set-up, kept apart for what branches bring, and never the user's."""
 
 from __future__ import annotations
 
@@ -62,19 +62,20 @@ class Project:
         self.repository.commit("Change", {**files, "deps.lock": f"VERSION = {version}\n"})
         return self.repository.git("rev-parse", "HEAD^{tree}")
 
-    @property
-    def runs(self) -> int:
-        """Count the runs of the set-up."""
-        assert self.environment.setup is not None
-        return len((self.environment.setup.packages / "runs").read_text().splitlines())
-
-    def result(self, slot: Slot, tree: str) -> tuple[Result, str]:
+    def result(self, slot: Slot, tree: str, base: str = "") -> tuple[Result, str]:
         slot.lay(tree)
-        failure = prepare(slot, self.testing, lambda: False)
+        failure = prepare(slot, self.testing, lambda: False, base)
         if failure is not None:
             return Result.NOT_RUN, failure.reason + failure.output
+        assert slot.laid == tree
         run = run_tests(slot, ["test_it.py::test_version"], self.testing).runs["test_it.py::test_version"]
         return run.result, run.reason + run.output
+
+    def made(self, slot: Slot, tree: str, base: str = "") -> tuple[Result, str, int]:
+        """Run the test; returns its result, the tree that the environment was made from, and when that was."""
+        result, said = self.result(slot, tree, base)
+        assert result is not Result.NOT_RUN, said
+        return result, slot.made_for[1], (slot.environment / ".venv" / "pyvenv.cfg").stat().st_mtime_ns
 
 
 @pytest.fixture(params=ISOLATIONS, ids=lambda one: one.kind)
@@ -89,19 +90,92 @@ def slot(tmp_path: Path, project: Project) -> Iterator[Slot]:
         yield slot_of(tmp_path, store.git)
 
 
-def test_each_lock_has_its_environment_and_equal_ones_share_it(project: Project, slot: Slot) -> None:
-    one = project.commit({}, 1)
-    other = project.commit({"readme.txt": "x"}, 1)
-    newer = project.commit({}, 2)
-    found = [(project.result(slot, tree)[0], project.runs) for tree in (one, other, newer, one)]
-    # packages.cache is no environment: what may be built from sources is made for each tree.
-    assert found == [(Result.PASSED, 1), (Result.PASSED, 2), (Result.FAILED, 3), (Result.PASSED, 4)]
-    assert sorted(slot.made) == [".venv", "packages.cache"]
-    simple = project.commit({"install.sh": SCRIPT.replace("echo built > packages.cache\n", "")}, 1)
-    again = project.commit({"readme.txt": "y"}, 1)
-    found = [(project.result(slot, tree)[0], project.runs) for tree in (simple, again, simple)]
-    assert found == [(Result.PASSED, 5), (Result.PASSED, 5), (Result.PASSED, 5)]
+def test_an_environment_is_of_its_own_tree_or_of_a_base_with_the_same_manifests(project: Project, slot: Slot) -> None:
+    simple = {"install.sh": SCRIPT.replace("echo built > packages.cache\n", "")}
+    base = project.commit(simple, 1)
+    branch, other = (project.commit({"readme.txt": text}, 1) for text in "xy")
+    newer, same = project.commit({}, 2), project.commit({}, 1)
+    assert same == other
+    found = [project.made(slot, tree, base) for tree in (branch, base, other)]
+    assert {one[:2] for one in found} == {(Result.PASSED, base)}
+    assert len({one[2] for one in found}) == 1  # made once
     assert slot.made == (".venv",)
+    assert project.made(slot, newer, base)[:2] == (Result.FAILED, newer)
+    # Where nobody knows the base, each has its own.
+    assert [project.made(slot, tree)[1] for tree in (branch, other)] == [branch, other]
+    # A tree that holds itself what would be put there has its own, too.
+    git = project.repository.git
+    git("update-index", "--add", "--cacheinfo", f"100644,{git('rev-parse', f'{branch}:readme.txt')},.venv/own.txt")
+    holds = git("write-tree")
+    assert project.made(slot, holds, base)[:2] == (Result.PASSED, holds)
+
+
+def test_what_may_be_built_from_sources_is_of_its_own_tree(project: Project, slot: Slot) -> None:
+    base = project.commit({}, 1)
+    branch, other = (project.commit({"readme.txt": text}, 1) for text in "xy")
+    found = [project.made(slot, tree, base) for tree in (branch, branch, other)]
+    assert [one[:2] for one in found] == [(Result.PASSED, branch), (Result.PASSED, branch), (Result.PASSED, other)]
+    assert found[0] == found[1]
+    assert sorted(slot.made) == [".venv", "packages.cache"]
+
+
+FORGED = """
+echo "import sys; sys.modules['dependency'] = type(sys)('dependency'); sys.modules['dependency'].VERSION = 1" \
+  > $site/forged.pth
+echo forged >> $XDG_CACHE_HOME/wheel
+"""
+
+
+def test_nothing_that_a_branch_installs_reaches_another_tree(project: Project, slot: Slot) -> None:
+    """The set-up runs a script that is no manifest, as a build backend in the tree is none; it writes everywhere."""
+    script = SCRIPT.replace("echo built > packages.cache\n", "")
+    script += "\ngrep -s forged $XDG_CACHE_HOME/wheel > $site/forged.txt || true\nexport site; sh ./backend.sh\n"
+    base = project.commit({"install.sh": script, "backend.sh": ""}, 2)
+    forger = project.commit({"backend.sh": FORGED}, 2)
+    honest = project.commit({"backend.sh": "", "readme.txt": "x"}, 2)
+    newer = project.commit({"backend.sh": "", "uv.lock": "other"}, 2)
+    assert project.result(slot, forger)[0] is Result.PASSED  # so its own set-up does forge its own result
+    forged = project.commit({"backend.sh": FORGED, "uv.lock": "another"}, 2)
+    for tree in (forger, honest, base, forged, newer, forger):
+        # What decides here is the base's environment, or a clean one.
+        wanted = Result.PASSED if tree == forged else Result.FAILED
+        assert project.result(slot, tree, base)[0] is wanted, tree
+        assert bool(list((slot.environment / ".venv").rglob("forged.pth"))) is (tree == forged)
+        assert not any(one.stat().st_size for one in (slot.environment / ".venv").rglob("forged.txt"))
+    setup = project.environment.setup
+    assert setup is not None
+    assert (setup.packages / "runs").read_text() == "run\nrun\n"  # the base's alone
+    assert not (setup.packages / "wheel").exists()
+    assert not slot.packages.exists()
+
+
+def test_a_set_up_has_what_the_bases_has_fetched(project: Project, slot: Slot) -> None:
+    setup = project.environment.setup
+    assert setup is not None
+    base = project.commit({}, 1)
+    project.result(slot, base, base)
+    (setup.packages / "fetched").write_text("x")
+    (setup.packages / "link").symlink_to(setup.packages / "fetched")
+    asks = SCRIPT + "\ncat $XDG_CACHE_HOME/link $XDG_CACHE_HOME/runs > .venv/found\n"
+    project.result(slot, project.commit({"install.sh": asks}, 1), base)
+    assert (slot.environment / ".venv" / "found").read_text() == "xrun\nrun\n"
+
+
+def test_a_set_up_that_leaves_much_beside_its_environment_says_so(project: Project, slot: Slot) -> None:
+    asks = SCRIPT + "\nmkdir -p many && cd many && seq 1 3000 | xargs touch && cd .. && seq 1 3000 | xargs touch\n"
+    result, said = project.result(slot, project.commit({"install.sh": asks}, 1))
+    assert (result, "makes more than 200 files and folders among the project's own" in said) == (Result.NOT_RUN, True)
+
+
+def test_no_link_that_a_set_up_makes_shows_what_it_leads_to(project: Project, slot: Slot, tmp_path: Path) -> None:
+    if project.isolation.kind == "none":
+        pytest.skip("nothing hides a file without isolation")
+    (tmp_path / "secret").mkdir()
+    (tmp_path / "secret" / "key").write_text("planted")
+    asks = f"{SCRIPT}\nln -s {tmp_path}/secret node_modules\n"
+    reads = "import os\n\n\ndef test_version():\n    os.readlink('node_modules')\n    open('node_modules/key')\n"
+    result, said = project.result(slot, project.commit({"install.sh": asks, "test_it.py": reads}, 1))
+    assert (result, "FileNotFoundError" in said, "node_modules/key" in said) == (Result.FAILED, True, True)
 
 
 def test_a_set_up_that_fails_makes_its_tree_unknown_with_the_output(project: Project, slot: Slot) -> None:

@@ -11,7 +11,8 @@ import pytest
 from core.review.repositories import Repository
 from selftest_core.errors import ToolError
 from selftest_core.git.object_store import ObjectStore
-from selftest_core.verify.slots import Slot, remove_tree
+from selftest_core.verify.folders.hostile import remove_tree
+from selftest_core.verify.slots import Slot
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -152,7 +153,7 @@ def test_no_filter_of_a_repository_that_a_set_up_makes_is_run(
     (tmp_path / "reached").unlink()
     (slot.tree_folder / "made").mkdir()
     (slot.tree_folder / "made" / "deep").mkdir()
-    assert slot.untracked() == ["made"]
+    assert slot.untracked(9) == ["made"]
     slot.keep_made(["made"], ("", ""))
     slot.lay(tree(repository))
     assert not (tmp_path / "reached").exists()

@@ -27,6 +27,8 @@ _TICK = 0.05
 _BETWEEN_COUNTS = 0.2
 """Seconds between two counts of processes."""
 _KEPT_OUTPUT = 200_000
+_WRITABLE = ("tree", "home", "exchange", "packages")
+"""Folders of a slot that a command may write to."""
 _BEHIND = ("nice", "-n", "10")
 """Tests run behind what a user works with: a key of the screen is not to wait for a core."""
 
@@ -52,7 +54,7 @@ def contained_argv(
     variables: Mapping[str, str],
     *,
     readable: Sequence[Path] = (),
-    writable: Sequence[Path] = (),
+    bindings: Mapping[Path, Path] | None = None,
     network: bool = False,
 ) -> list[str]:
     """Return the command line that runs `argv` in the slot's tree; its errors go where its output goes."""
@@ -63,10 +65,16 @@ def contained_argv(
     replaced = [] if testing.replaced is None else [testing.replaced]
     return sandbox_argv(
         argv,
-        bindings={place: slot.tree_folder},
-        writable=[slot.home, slot.exchange, *writable],
+        bindings={place: slot.tree_folder, **(bindings or {})},
+        writable=[slot.home, slot.exchange],
         readable=[*testing.environment.readable, *readable, *replaced],
-        mounts={place / path: slot.environment / path for path in slot.made} | _replacements(slot, testing),
+        mounts={
+            # bubblewrap would follow a link, out of the sandbox.
+            place / path: slot.environment / path
+            for path in slot.made
+            if not (slot.environment / path).is_symlink()
+        }
+        | _replacements(slot, testing),
         cwd=place,
         environment=variables,
         network=network,
@@ -125,13 +133,16 @@ def run_in_slot(
     *,
     timeout: float,
     should_stop: Callable[[], bool],
-    writable: Sequence[Path] = (),
+    bindings: Mapping[Path, Path] | None = None,
     network: bool = False,
 ) -> Ended:
-    """Run a command in the slot's tree to its end, `timeout` seconds at most. Blocking."""
+    """Run a command in the slot's tree to its end, `timeout` seconds at most. Blocking.
+
+    `bindings`: more folders that it may write to, by where it sees them.
+    """
     variables = {**variables, VARIABLE: str(slot.exchange)}
     link_made(slot, testing)
-    whole = contained_argv(argv, slot, testing, variables, writable=writable, network=network)
+    whole = contained_argv(argv, slot, testing, variables, bindings=bindings, network=network)
     disk = DiskLimit(slot.folder, testing.disk)
     process = start_contained(whole, slot, testing, variables)
     processes = ProcessLimit(process.pid)
@@ -162,14 +173,12 @@ def run_in_slot(
 
 
 def link_made(slot: Slot, testing: Testing) -> None:
-    """Put what the set-up made into the tree, by links; isolated, it is mounted read-only instead."""
-    if testing.isolation.is_isolated:
-        return
+    """Put what the set-up made into the tree, by links; isolated, only its own links: the rest is mounted read-only."""
     for path in slot.made:
-        place = slot.tree_folder / path
-        place.parent.mkdir(parents=True, exist_ok=True)
-        if not place.is_symlink():
-            place.symlink_to(slot.environment / path)
+        kept, place = slot.environment / path, slot.tree_folder / path
+        if (kept.is_symlink() or not testing.isolation.is_isolated) and not place.is_symlink():
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.symlink_to(kept.readlink() if kept.is_symlink() else kept)
 
 
 def end_orphans(value: Path) -> None:
@@ -196,7 +205,7 @@ class DiskLimit:
         if self._free - free < self._limit:
             return False
         self._free = free + self._limit // 2  # others write too: measure again after more of it
-        self.was_passed = _size(self._folder) > self._limit
+        self.was_passed = sum(_size(self._folder / name) for name in _WRITABLE) > self._limit
         return self.was_passed
 
     def _ask(self) -> int:

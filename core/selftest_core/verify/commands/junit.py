@@ -90,7 +90,7 @@ def _run(slot: Slot, tests: Sequence[str], testing: Testing, should_stop: Callab
         slot, testing, words, contained_variables(slot, testing), timeout=testing.timeout,
         should_stop=should_stop, network=testing.network,
     )  # fmt: skip
-    return _judged(read_report(path, slot.tree_folder, ended.output), ended)
+    return _judged(read_report(path, slot.untouched, ended.output), ended)
 
 
 def _judged(report: Report, ended: Ended) -> Report:

@@ -1,23 +1,32 @@
-"""Set up the environment of a tree in its slot, and keep it for other trees with the same lock and manifest.
+"""Set up the environment of a tree in its slot.
 
 The command of the setting `setup_command` runs in the tree, in the same isolation as the tests, with the network for
 this step alone. What it makes there (`.venv`, `node_modules`) is moved out of the tree, and put back, read-only, while
-tests run. What is built from sources is made anew for each tree: only environments may be kept.
+tests run.
+
+A set-up runs code of its tree, which may write anything into what it makes. So a tree gets what was made from itself,
+or from the base where lock, manifest and all that the command names are the base's: never what another branch made.
+Only the base's set-up writes to the project's package cache; any other has a copy, which goes with it.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
 import shlex
+import shutil
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from selftest_core.frozen import dataclass
 from selftest_core.verify.commands.contained import contained_variables, run_in_slot
+from selftest_core.verify.folders.hostile import remove_tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from pathlib import Path
 
     from selftest_core.verify.environment import Setup, Testing
     from selftest_core.verify.slots import Slot
@@ -44,36 +53,73 @@ class SetupFailure:
     output: str = ""
 
 
-def prepare(slot: Slot, testing: Testing, should_stop: Callable[[], bool]) -> SetupFailure | None:
-    """Have the environment for the tree that is laid in the slot. Blocking; nothing to do where there is no set-up."""
+def prepare(slot: Slot, testing: Testing, should_stop: Callable[[], bool], base: str = "") -> SetupFailure | None:
+    """Have the environment for the tree that is laid in the slot. Blocking; nothing to do where there is no set-up.
+
+    `base`: the tree that no branch has changed; "" where nobody knows it.
+    """
     setup = testing.environment.setup
     if setup is None:
         return None
-    entries = slot.entries()
+    tree = slot.laid
+    entries = slot.entries(tree)
     digest = _digest(entries, setup)
-    # What a tree holds itself must not be hidden by what was made for another.
-    own = tuple(f"{path}/" for path in slot.made)
-    if slot.made_for in ((digest, ""), (digest, slot.laid)) and not any(
-        f"{line.partition('\t')[2]}/".startswith(own) for line in entries if own
-    ):
+    if base and base != tree and digest not in slot.unshared and digest == _digest(slot.entries(base), setup):
+        if slot.made_for != (digest, base):
+            failure = _make(slot, testing, setup, should_stop, base, base)
+            slot.lay(tree)
+            if failure is not None:
+                if should_stop():
+                    return failure
+                slot.unshared.add(digest)  # what its own set-up makes may be well
+        if not all(_is_environment(path) for path in slot.made):
+            slot.unshared.add(digest)  # it may be built from sources
+        if digest not in slot.unshared and not _hides(slot.made, entries):
+            return None
+    if slot.made_for == (digest, tree):
         return None
+    return _make(slot, testing, setup, should_stop, tree, base)
+
+
+def _make(
+    slot: Slot, testing: Testing, setup: Setup, should_stop: Callable[[], bool], tree: str, base: str
+) -> SetupFailure | None:
+    """Run the set-up on a tree, and keep what it makes."""
     slot.forget_made()
-    setup.packages.mkdir(parents=True, exist_ok=True)
-    os.utime(setup.packages)  # a sweep removes what was not used for long
+    slot.lay(tree)
+    packages = setup.packages
+    packages.mkdir(parents=True, exist_ok=True)
+    os.utime(packages)  # a sweep removes what was not used for long
+    remove_tree(slot.packages)
+    if tree != base:
+        packages = slot.packages
+        # What another set-up of the base is writing just now is fetched anew.
+        with contextlib.suppress(shutil.Error):
+            shutil.copytree(setup.packages, packages, symlinks=True)
+    # Isolated, it appears where the base's is: files in a cache may name others by their whole path.
+    seen = setup.packages if testing.isolation.is_isolated else packages
     ended = run_in_slot(
-        slot, testing, ["/bin/sh", "-c", setup.command], _variables(slot, testing, setup), timeout=TIMEOUT,
-        should_stop=should_stop, writable=[setup.packages], network=True,
+        slot, testing, ["/bin/sh", "-c", setup.command], _variables(slot, testing, setup, seen), timeout=TIMEOUT,
+        should_stop=should_stop, bindings={seen: packages}, network=True,
     )  # fmt: skip
+    remove_tree(slot.packages)
     if ended.reason or ended.status:
         why = ended.reason or f"ended with status {ended.status}"
         hint = '(setup_command = "" uses your own environment)'
         return SetupFailure(f"the set-up of its environment failed: `{setup.command}` {why} {hint}", ended.output)
-    made = slot.untracked()
+    made = slot.untracked(_MOST_MADE + 1)
     if len(made) > _MOST_MADE:
-        return SetupFailure(f"`{setup.command}` makes {len(made)} files and folders among the project's own")
-    is_kept = all(_is_environment(path) for path in made)
-    slot.keep_made(made, (digest, "" if is_kept else slot.laid))
+        return SetupFailure(f"`{setup.command}` makes more than {_MOST_MADE} files and folders among the project's own")
+    slot.keep_made(made, (_digest(slot.entries(tree), setup), tree))
     return None
+
+
+def _hides(made: Sequence[str], entries: Sequence[str]) -> bool:
+    """True where a tree holds itself what was made for another, or has something else than a folder around it."""
+    inside = tuple(f"{path}/" for path in made)
+    around = {str(parent) for path in made for parent in PurePosixPath(path).parents}
+    paths = [line.partition("\t")[2] for line in entries]
+    return any(f"{path}/".startswith(inside) or path in around for path in paths if inside)
 
 
 def _is_environment(path: str) -> bool:
@@ -104,8 +150,7 @@ def _is_manifest(path: str, named: set[str]) -> bool:
     )
 
 
-def _variables(slot: Slot, testing: Testing, setup: Setup) -> dict[str, str]:
-    packages = setup.packages
+def _variables(slot: Slot, testing: Testing, setup: Setup, packages: Path) -> dict[str, str]:
     return {
         **dict(setup.variables),
         **contained_variables(slot, testing),

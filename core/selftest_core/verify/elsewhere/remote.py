@@ -144,7 +144,7 @@ class FarSlot(Slot):
             return
         wanted = "".join(f"{line}\n" for line in (self._laid, *(f"^{tree}" for tree in sorted(agent.objects))))
         argv = self.git.argv("pack-objects", "--revs", "-q", str(target / "pack"))
-        done = run(argv, timeout=_PACK, cwd=self.tree_folder, env=self.git.environment, input=wanted)
+        done = run(argv, timeout=_PACK, cwd=self.untouched, env=self.git.environment, input=wanted)
         if not done.ok:
             raise ToolError(f"The tree {self._laid[:12]} cannot be packed", done.stderr_end)
         for path in target.glob("pack-*"):
@@ -211,7 +211,7 @@ class FarProcess(PytestProcess):
 
     def _setup(self) -> tuple[str, str]:
         """Return the command that makes the environment there, and what it depends on."""
-        root = self._slot.tree_folder
+        root = self._slot.untouched
         command = self._slot.hosts.config.setup_command
         if command == AUTO:
             manifest = root / "pyproject.toml"
