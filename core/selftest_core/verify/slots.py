@@ -58,7 +58,7 @@ class Slot:
         return self._laid
 
     def lay(self, tree: str) -> None:
-        """Lay out a tree, and nothing else, in both folders. Raises RefusedError, ToolFailedError where it cannot be."""
+        """Lay out a tree, and nothing else, in both folders. Raises RefusedError, ToolError where it cannot be."""
         if self._laid != tree:
             if self._index.with_name("index.lock").exists():
                 self._remove()

@@ -87,6 +87,25 @@ def test_links_and_pipes_are_not_read(tmp_path: Path) -> None:
     assert read_report(tmp_path / "none.xml", tmp_path).reason == "it wrote no report"
 
 
+def test_a_report_of_many_or_deep_elements_costs_little(tmp_path: Path) -> None:
+    path = tmp_path / "report.xml"
+    for text in ("<a>" * 3_000_000, f"<testsuite><testcase name='x'>{'<a>' * 1000}", "<testsuite>" * 102):
+        path.write_text(text)
+        assert "too many elements" in read_report(path, tmp_path).reason
+    path.write_text(f"<testsuite><testcase classname='{'a.' * 200_000}' name='x'/></testsuite>")
+    assert len(read_report(path, tmp_path).runs) == 1
+
+
+def test_no_link_on_the_way_to_a_report_is_followed(tmp_path: Path) -> None:
+    (tmp_path / "secret").mkdir()
+    (tmp_path / "secret" / "a.xml").write_text(NEXTEST)
+    (tmp_path / "reports").symlink_to(tmp_path / "secret")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "deep.xml").mkdir()
+    for name in ("reports", "reports/a.xml", "folder"):
+        assert "cannot be read" in read_report(tmp_path / name, tmp_path).reason
+
+
 def test_a_folder_of_reports_is_read_whole(tmp_path: Path) -> None:
     (tmp_path / "reports").mkdir()
     (tmp_path / "reports" / "a.xml").write_text(NEXTEST)

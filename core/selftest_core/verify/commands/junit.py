@@ -7,6 +7,7 @@ passed only when it was repeated is flaky, whatever the runner says of the whole
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 import stat
@@ -16,6 +17,7 @@ from xml.etree import ElementTree
 
 from selftest_core.frozen import dataclass
 from selftest_core.verify.commands.contained import contained_variables, place_of, run_in_slot
+from selftest_core.verify.folders.hostile import opened, read_file
 from selftest_core.verify.verdicts import Execution, Result
 
 if TYPE_CHECKING:
@@ -28,6 +30,11 @@ if TYPE_CHECKING:
 
 REPORT, TESTS = "{junit}", "{tests}"
 _LARGEST = 256 * 1024 * 1024
+_PART = 1 << 24
+"""Bytes that are parsed at once: old parsers begin a long word anew with each part."""
+_MOST_FILES = 10_000
+_MOST_ELEMENTS = 5_000_000
+_DEEPEST = 100
 _OUTPUT = 20_000
 _WORDS = {
     "failure": Result.FAILED, "error": Result.ERROR, "skipped": Result.SKIPPED,
@@ -134,20 +141,84 @@ def read_report(path: Path, root: Path, output: str = "") -> Report:
 
 
 def _cases(path: Path) -> Iterator[tuple[str, ElementTree.Element]]:
-    """Yield each test case with the name of its suite. Follows no link and waits for no pipe that a test left."""
-    if path.is_dir() and not path.is_symlink():
-        for one in sorted(path.glob("*.xml")):
-            yield from _cases(one)
-        return
-    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    with os.fdopen(fd, "rb") as file:
-        about = os.fstat(fd)
-        if not stat.S_ISREG(about.st_mode) or about.st_size > _LARGEST:
-            raise ValueError("it is no file, or too large")
-        root = ElementTree.parse(file).getroot()
-    for suite in root.iter("testsuite"):
-        for case in suite.findall("testcase"):
-            yield suite.get("name", ""), case
+    """Yield each test case with the name of its suite, of a file or of all in a folder. Both may be a test's work."""
+    with opened(path.parent) as at:
+        is_folder = stat.S_ISDIR(os.stat(path.name, dir_fd=at, follow_symlinks=False).st_mode)
+        if not is_folder:
+            yield from _parsed(path.name, at, _LARGEST)
+            return
+    with opened(path.parent, path.name) as at:
+        with os.scandir(at) as entries:
+            names = sorted(one.name for one in itertools.islice(entries, _MOST_FILES + 1) if one.name.endswith(".xml"))
+        if len(names) > _MOST_FILES:
+            raise ValueError("it has too many files")
+        left = _LARGEST
+        for name in names:
+            yield from _parsed(name, at, left)
+            left -= os.stat(name, dir_fd=at, follow_symlinks=False).st_size
+
+
+def _parsed(name: str, at: int, largest: int) -> Iterator[tuple[str, ElementTree.Element]]:
+    """Yield the cases of a file, one after the other, so that not all of it is held in memory."""
+    cases = _Cases()
+    parser = ElementTree.XMLParser(target=cases)
+    data = read_file(name, at, largest)
+    for place in range(0, len(data), _PART):
+        parser.feed(data[place : place + _PART])
+        yield from cases.taken()
+    parser.close()
+    yield from cases.taken()
+
+
+class _Cases:
+    """The target of a parser that keeps whole test cases. Refuses what could hurt: entities, and deep or many elements."""
+
+    def __init__(self) -> None:
+        self._suites: list[str | None] = []
+        self._case: ElementTree.TreeBuilder | None = None
+        self._depth = self._count = 0
+        self._found: list[tuple[str, ElementTree.Element]] = []
+
+    def doctype(self, *_declared: str | None) -> None:
+        """Refuse entities: they are declared in a document type, which no report has."""
+        raise ValueError("it declares a document type")
+
+    def start(self, tag: str, attributes: dict[str, str]) -> None:
+        """Begin an element."""
+        self._count += 1
+        if self._count > _MOST_ELEMENTS or len(self._suites) + self._depth > _DEEPEST:
+            raise ValueError("it has too many elements")
+        if self._case is None and tag == "testcase" and self._suites and self._suites[-1] is not None:
+            self._case = ElementTree.TreeBuilder()
+        if self._case is not None:
+            self._case.start(tag, attributes)
+            self._depth += 1
+        else:
+            self._suites.append(attributes.get("name", "") if tag == "testsuite" else None)
+
+    def data(self, text: str) -> None:
+        """Add text to an element."""
+        if self._case is not None:
+            self._case.data(text)
+
+    def end(self, tag: str) -> None:
+        """End an element."""
+        if self._case is None:
+            self._suites.pop()
+            return
+        self._case.end(tag)
+        self._depth -= 1
+        if not self._depth:
+            self._found.append((self._suites[-1] or "", self._case.close()))
+            self._case = None
+
+    def close(self) -> None:
+        """End the document."""
+
+    def taken(self) -> list[tuple[str, ElementTree.Element]]:
+        """Return the cases that have ended since the last time."""
+        found, self._found = self._found, []
+        return found
 
 
 def _execution(case: ElementTree.Element) -> Execution:
@@ -176,7 +247,7 @@ def _sum(runs: Sequence[Execution]) -> Execution:
 
 def _id(suite: str, class_name: str, name: str, file: str, root: Path) -> str:
     """Return the id of a test: as pytest's where the class is in a Python file of the tree."""
-    parts = class_name.split(".")
+    parts = class_name.split(".", _DEEPEST)
     for count in range(len(parts), 0, -1):
         path = "/".join(parts[:count]) + ".py"
         if all(parts[:count]) and (root / path).is_file():
