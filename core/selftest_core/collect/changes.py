@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from selftest_core.errors import ToolOutputError
-from selftest_core.git.command import Git
+from selftest_core.git.command import FILTERS, Git, without_filters
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,6 +30,7 @@ def changed_paths(root: Path, oid: str, git: Git) -> dict[str, str]:
         with contextlib.suppress(FileNotFoundError):
             shutil.copy2(tree.git_dir / "index", index)
         tree.environment["GIT_INDEX_FILE"] = str(index)
+        tree.environment = without_filters(tree.environment, tree.run(*FILTERS).stdout)
         listed = tree.ask(*place, "diff", "--name-status", "-z", *options, oid, "--")
         others = tree.ask(*place, "ls-files", "--others", "--exclude-standard", "-z")
     changes = dict(_compared(listed))

@@ -49,7 +49,7 @@ def make_repository(repository: Path, files: Mapping[str, str], environ: Mapping
         ("add", "."),
         ("commit", "-q", "-m", "Open the shop"),
     ):
-        done = run(("git", *arguments), timeout=60, cwd=repository, env=environ)
+        done = run(("git", *arguments), timeout=60, cwd=repository, env=guarded(environ))
         if not done.ok:
             raise ToolFailedError(
                 "git could not make the sample repository", done.stderr_end, argv=done.argv,

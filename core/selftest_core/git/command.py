@@ -2,13 +2,14 @@
 
 Each guard answers an attack that worked in a test: the user's merge driver, textconv filter or hook ran on an agent's
 files; a global setting signed, fetched or rewrote; a ref named `--output=x` became an option. So the environment is
-built from nothing, settings that execute programs are off in each call, ids are full hexadecimal, paths are separated
+built from nothing, settings that execute programs are off in each call, by variables, ids are full hexadecimal, paths are separated
 by NUL, and refs are resolved once, behind `--end-of-options`.
 """
 
 from __future__ import annotations
 
 import os
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,23 +24,55 @@ if TYPE_CHECKING:
 TIMEOUT = 120.0
 """Seconds for one call. No call reaches a network."""
 
-_SETTINGS = (
-    "core.hooksPath=/dev/null",
-    "core.fsmonitor=false",
-    "core.attributesFile=/dev/null",
-    "core.quotePath=false",
-    "gc.auto=0",
-    "maintenance.auto=false",
-    "commit.gpgSign=false",
-    "tag.gpgSign=false",
-    "log.showSignature=false",
-    "submodule.recurse=false",
-    "merge.renames=true",
-    "merge.directoryRenames=true",
-    "merge.renameLimit=20000",
-    "diff.renames=true",
-    "uploadpack.packObjectsHook=",
-)
+GUARDS = {
+    "core.hooksPath": "/dev/null",
+    "core.fsmonitor": "false",
+    "core.attributesFile": "/dev/null",
+    "gc.auto": "0",
+    "maintenance.auto": "false",
+    "commit.gpgSign": "false",
+    "tag.gpgSign": "false",
+    "push.gpgSign": "false",
+    "log.showSignature": "false",
+    "submodule.recurse": "false",
+    "push.recurseSubmodules": "no",
+    "uploadpack.packObjectsHook": "",
+}
+"""Settings with which git starts no program of a repository's choosing, also where the person's own ones count."""
+_SETTINGS = {
+    **GUARDS,
+    "core.quotePath": "false",
+    "merge.renames": "true",
+    "merge.directoryRenames": "true",
+    "merge.renameLimit": "20000",
+    "diff.renames": "true",
+}
+GUARDED_GIT = shlex.join(("git", *(word for name, value in GUARDS.items() for word in ("-c", f"{name}={value}"))))
+"""git for a shell on another host."""
+
+
+def guarded(environ: Mapping[str, str], settings: Mapping[str, str] = GUARDS) -> dict[str, str]:
+    """Return variables with which every git, also one that another program starts, has these settings over all others.
+
+    Whatever starts git on this machine uses this, or `environment`.
+    """
+    made = {**environ, "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0"}
+    count = environ.get("GIT_CONFIG_COUNT", "")
+    first = int(count) if count.isdecimal() else 0
+    for number, (name, value) in enumerate(settings.items(), first):
+        made |= {f"GIT_CONFIG_KEY_{number}": name, f"GIT_CONFIG_VALUE_{number}": value}
+    return {**made, "GIT_CONFIG_COUNT": str(first + len(settings))}
+
+
+FILTERS = ("config", "-z", "--name-only", "--get-regexp", r"^filter\.")
+"""The call of git that lists the filters for `without_filters`."""
+
+
+def without_filters(environ: Mapping[str, str], listed: str) -> dict[str, str]:
+    """Return variables with which git runs no filter that a file of attributes chooses. `listed`: what FILTERS gave."""
+    drivers = dict.fromkeys(name.rpartition(".")[0] for name in listed.split("\0") if name)
+    off = {"clean": "", "smudge": "", "process": "", "required": "false"}
+    return guarded(environ, {f"{driver}.{key}": value for driver in drivers for key, value in off.items()})
 
 
 def environment(environ: Mapping[str, str], *, objects: Path | None = None) -> dict[str, str]:
@@ -56,8 +89,6 @@ def environment(environ: Mapping[str, str], *, objects: Path | None = None) -> d
         "GIT_CONFIG_NOSYSTEM": "1",
         "GIT_CONFIG_GLOBAL": os.devnull,
         "GIT_ATTR_NOSYSTEM": "1",
-        "GIT_TERMINAL_PROMPT": "0",
-        "GIT_OPTIONAL_LOCKS": "0",
         "GIT_NO_REPLACE_OBJECTS": "1",
         "GIT_LITERAL_PATHSPECS": "1",
         "GIT_ALLOW_PROTOCOL": "none",
@@ -67,7 +98,7 @@ def environment(environ: Mapping[str, str], *, objects: Path | None = None) -> d
     }
     if objects is not None:
         made["GIT_OBJECT_DIRECTORY"] = str(objects)
-    return made
+    return guarded(made, _SETTINGS)
 
 
 class Git:
@@ -78,9 +109,8 @@ class Git:
         self.environment = environment(environ)
 
     def argv(self, *arguments: str) -> list[str]:
-        """Build the command line of a call."""
-        settings = [part for setting in _SETTINGS for part in ("-c", setting)]
-        return ["git", f"--git-dir={self.git_dir}", *settings, *arguments]
+        """Build the command line of a call, which needs `environment`."""
+        return ["git", f"--git-dir={self.git_dir}", *arguments]
 
     def run(self, *arguments: str, text: str = "", timeout: float = TIMEOUT, limit: int = OUTPUT_LIMIT) -> Completed:
         """Run a call and return its result, whatever the exit status. Bytes that are not UTF-8 become surrogates.
@@ -177,7 +207,8 @@ def find_place(folder: Path, environ: Mapping[str, str]) -> Place:
     """
     kept = {name: environ[name] for name in ("PATH", "HOME", "TMPDIR", "XDG_CONFIG_HOME") if name in environ}
     argv = ("git", "rev-parse", "--path-format=absolute", "--git-common-dir", "--is-bare-repository")
-    done = run(argv, timeout=TIMEOUT, cwd=folder, env={**kept, "LC_ALL": "C"})
+    variables = guarded({**kept, "LC_ALL": "C"})
+    done = run(argv, timeout=TIMEOUT, cwd=folder, env=variables)
     if not done.ok:
         hint = "Start it inside a repository, or make one: `git init`."
         raise UsageError(f"{folder} is not in a git repository", done.stderr_end, hint)
@@ -186,7 +217,7 @@ def find_place(folder: Path, environ: Mapping[str, str]) -> Place:
         return Place(Path(git_dir), Path(git_dir))
     top = run(
         ("git", "rev-parse", "--path-format=absolute", "--show-toplevel"),
-        timeout=TIMEOUT, cwd=folder, env={**kept, "LC_ALL": "C"},
+        timeout=TIMEOUT, cwd=folder, env=variables,
     )  # fmt: skip
     if not top.ok:
         raise UsageError(f"{folder} is inside a git folder", top.stderr_end, "Start it in the work tree.")

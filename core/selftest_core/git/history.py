@@ -96,7 +96,7 @@ def _opened(git_dir: Path, environ: Mapping[str, str]) -> Iterator[Repo]:
             # It passes on our own environment, so what would change the repository is overridden.
             repo.git.update_environment(
                 **environment(environ), GIT_DIR=str(git_dir), GIT_OBJECT_DIRECTORY=str(git_dir / "objects"),
-                GIT_ALTERNATE_OBJECT_DIRECTORIES="", GIT_CONFIG_COUNT="0", GIT_CONFIG_PARAMETERS="",
+                GIT_ALTERNATE_OBJECT_DIRECTORIES="", GIT_CONFIG_PARAMETERS="",
             )  # fmt: skip
             yield repo
     except (GitError, BadObject, OSError, ValueError) as error:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from selftest_core.errors import RefusedError, ToolFailedError
 from selftest_core.frozen import dataclass
+from selftest_core.git.command import guarded
 from selftest_core.git.patches import shown
 from selftest_core.review.candidate_branch import Decision, Status
 from selftest_core.review.decisions import Rule, rule_of
@@ -129,7 +130,7 @@ def open_pull_request(
     name = ref.removeprefix("refs/heads/")
     remote = remote or _remote(top, environ)
     # Without hooks: agents made these commits, which must not make anything run here.
-    push = ("git", "-c", "core.hooksPath=/dev/null", "push", "--no-verify", "--", remote, f"{ref}:{ref}")
+    push = ("git", "push", "--no-verify", "--", remote, f"{ref}:{ref}")
     _run(push, top, environ, "The branch could not be pushed")
     argv = (
         "gh", "pr", "create", f"--head={name}", f"--base={base}", f"--title={pull_request.title}", "--body-file=-",
@@ -147,7 +148,7 @@ def _remote(top: Path, environ: Mapping[str, str]) -> str:
 
 def _run(argv: Sequence[str], top: Path, environ: Mapping[str, str], title: str, text: str | None = None) -> str:
     # A prompt on the terminal would hang: they fail instead, and name what is missing.
-    quiet = {**environ, "GIT_TERMINAL_PROMPT": "0", "GH_PROMPT_DISABLED": "1"}
+    quiet = {**guarded(environ), "GH_PROMPT_DISABLED": "1"}
     done = run(argv, timeout=_TIMEOUT, cwd=top, env=quiet, input=text)
     if not done.ok:
         detail = done.stderr_end

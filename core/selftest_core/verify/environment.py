@@ -160,8 +160,8 @@ def choose_command(configured: str, checkout: Path, environ: Mapping[str, str]) 
 
 
 def packages_folder(cache: Path, checkout: Path) -> Path:
-    """Return the folder for package caches of one project: agents' code writes to it, so it is never the user's."""
-    return cache / "verify-packages" / hashlib.sha256(str(checkout).encode()).hexdigest()[:16]
+    """Return the folder for package caches of one project, never the user's: set-ups of bases alone write to it."""
+    return cache / "verify-packages" / hashlib.sha256(f"{checkout} of bases".encode()).hexdigest()[:16]
 
 
 def find_environment(
@@ -236,7 +236,9 @@ def _set_up_environment(
     network += tuple((name, environ[name]) for name in proxies if environ.get(name) and "@" not in environ[name])
     setup = Setup(setup_command, packages_folder(cache_folder(environ), checkout), programs, program, network)
     variables = _passed_on(names, environ)
-    parts = [words, about["version"], base_prefix, sorted(variables), isolation.kind, setup_command]
+    # Results of an environment that another branch had made do not count: its name says that this one is not.
+    parts = ["of the base or its own", words, about["version"], base_prefix, sorted(variables)]
+    parts += [isolation.kind, setup_command]
     digest = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:24]
     shown = (*_links_to(Path(program)), *programs, *certificates, *_path_dependencies(checkout))
     readable = tuple(dict.fromkeys((Path(base_prefix), *shown)))

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from selftest_core.cleanup.demo_folders import TEST_PREFIX, Claim, end_world, host_dir_of, tmux_dir_of
+from selftest_core.git.command import guarded
 from selftest_core.tools import process
 
 if TYPE_CHECKING:
@@ -84,4 +85,4 @@ class Isolation:
         self.repository.mkdir()
         (self.repository / "README").write_text("sample\n", encoding="utf-8")
         for words in (("init", "-q"), ("add", "."), ("commit", "-q", "-m", "Start")):
-            process.run(["git", *words], timeout=_DEADLINE, cwd=self.repository, env=self.environment)
+            process.run(["git", *words], timeout=_DEADLINE, cwd=self.repository, env=guarded(self.environment))

@@ -160,11 +160,12 @@ def find_place(folder: Path, environ: Mapping[str, str], post: Callable[[Message
 
 def place_of(folder: Path, environ: Mapping[str, str]) -> str:
     """`acme/api @ main`: the last two folders of the repository and its branch; elsewhere the folder's name."""
+    from selftest_core.git.command import guarded
     from selftest_core.tools import process  # in a thread: the first frame does not wait for it
 
     argv = ["git", "rev-parse", "--show-toplevel", "--abbrev-ref", "HEAD"]
     try:
-        done = process.run(argv, timeout=SECONDS_FOR_GIT, cwd=folder, env={**environ, "GIT_OPTIONAL_LOCKS": "0"})
+        done = process.run(argv, timeout=SECONDS_FOR_GIT, cwd=folder, env=guarded(environ))
     except SelftestError:
         return folder.name  # no git, or one that hangs: the header does without the branch, doctor tells of it
     lines = done.stdout.splitlines()

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from selftest_core.errors import SelftestError, ToolFailedError, UsageError
 from selftest_core.fleet.sources.mngr_list import list_agents
 from selftest_core.frozen import dataclass
-from selftest_core.git.command import TIMEOUT, Git, environment
+from selftest_core.git.command import GUARDED_GIT, TIMEOUT, Git, environment
 from selftest_core.git.object_store import ObjectStore
 from selftest_core.git.objects import is_oid
 from selftest_core.review.changes.collect_changes import Branch
@@ -193,8 +193,7 @@ def _fetch(agent: Agent, place: Place, user: Git, mngr: Mngr) -> str:
 def _read_head(folder: Path, environ: Mapping[str, str]) -> tuple[Path, str]:
     """Read the git folder of a copy on this machine, and its HEAD commit."""
     argv = [
-        "git", "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", f"--git-dir={folder / '.git'}",
-        "rev-parse", "--path-format=absolute", "--git-common-dir", "--verify", "HEAD^{commit}",
+        "git", f"--git-dir={folder / '.git'}", "rev-parse", "--path-format=absolute", "--git-common-dir", "--verify", "HEAD^{commit}",
     ]  # fmt: skip
     done = run(argv, timeout=TIMEOUT, cwd=folder, env=environment(environ))
     lines = done.stdout.splitlines()
@@ -225,7 +224,7 @@ def _known(user: Git, history: Sequence[str]) -> str:
 
 
 def _fetch_remote(agent: Agent, place: Place, user: Git, mngr: Mngr) -> str:
-    git = "git -c core.hooksPath=/dev/null -c core.fsmonitor=false"
+    git = GUARDED_GIT
     history = _exec(agent, mngr, f"{git} rev-list --topo-order --max-count={MOST_COMMITS + 1} HEAD --").split()
     if not history or not is_oid(history[0]):
         raise UnusableBranchError("its repository cannot be read", " ".join(history)[:200])
@@ -236,7 +235,7 @@ def _fetch_remote(agent: Agent, place: Place, user: Git, mngr: Mngr) -> str:
     # In its git folder, where it is not an untracked file; each review overwrites it.
     made = _exec(
         agent, mngr,
-        f'd="$(git rev-parse --absolute-git-dir)/selftest-review" && mkdir -p "$d" && '
+        f'd="$({git} rev-parse --absolute-git-dir)/selftest-review" && mkdir -p "$d" && '
         f'{git} bundle create -q "$d/branch.bundle" HEAD ^{base} && printf %s "$d"',
     ).strip()  # fmt: skip
     if not made.startswith("/"):

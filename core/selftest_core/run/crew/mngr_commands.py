@@ -14,6 +14,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from selftest_core.errors import ToolOutputError
+from selftest_core.git.command import GUARDED_GIT
 from selftest_core.run.answer.answer import ANSWER_FILE, ANSWER_VARIABLE
 from selftest_core.run.crew.crew import BUNDLE, OUTCOME, Delivery
 from selftest_core.run.crew.recording import NOT_RECORDED
@@ -35,7 +36,6 @@ _SAFE_VALUE = re.compile(r"[A-Za-z0-9_./:@%+=,\[\]-]*")
 """A value that a shell takes as it is."""
 _UPLOADED = ".selftest/carried"
 _START = f"{_UPLOADED}/start.bundle"
-_GIT = "git -c core.hooksPath=/dev/null -c core.fsmonitor=false"
 _SYSTEM_FOLDERS = (
     "/bin/", "/sbin/", "/usr/", "/lib/", "/lib64/", "/opt/", "/etc/", "/nix/", "/dev/", "/proc/", "/run/",
 )  # fmt: skip
@@ -169,7 +169,7 @@ def rsync_limits() -> tuple[str, ...]:
 
 def bundle_script(base: str) -> str:
     """Build a script that bundles the commits of HEAD over the base, if there are any and the agent wrote none."""
-    draft, bundle, git = f"{OUT}/.{BUNDLE}.draft", f"{OUT}/{BUNDLE}", _GIT
+    draft, bundle, git = f"{OUT}/.{BUNDLE}.draft", f"{OUT}/{BUNDLE}", GUARDED_GIT
     return (
         f"mkdir -p {OUT}; test -s {bundle} || {{ "
         f'n=$({git} rev-list --count {base}..HEAD) && {{ test "$n" = 0 || '
@@ -181,8 +181,8 @@ def start_script(folder: PurePosixPath, start: str) -> str:
     """Build a script that moves the branch of a new copy to a commit of the uploaded bundle."""
     bundle = shlex.quote(str(folder / _START))
     return (
-        f"cd {shlex.quote(str(folder))} && {_GIT} bundle unbundle {bundle} >/dev/null && "
-        f"{_GIT} reset --hard -q {start} && rm -f {bundle}"
+        f"cd {shlex.quote(str(folder))} && {GUARDED_GIT} bundle unbundle {bundle} >/dev/null && "
+        f"{GUARDED_GIT} reset --hard -q {start} && rm -f {bundle}"
     )
 
 

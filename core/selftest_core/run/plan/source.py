@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from selftest_core.errors import RefusedError, ToolError, UsageError
 from selftest_core.frozen import dataclass
-from selftest_core.git.command import TIMEOUT, Git, Place, find_place
+from selftest_core.git.command import FILTERS, TIMEOUT, Git, Place, find_place, guarded, without_filters
 from selftest_core.tools.process import Completed, run
 
 if TYPE_CHECKING:
@@ -146,12 +146,14 @@ def _resolved(git: Git, name: str) -> str | None:
 
 def _as_the_person(place: Place, environ: Mapping[str, str], *arguments: str) -> Completed:
     names = ("PATH", "HOME", "TMPDIR", "XDG_CONFIG_HOME")
-    kept = {name: environ[name] for name in names if name in environ}
-    return run(
-        ("git", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", *arguments),
-        timeout=TIMEOUT, cwd=place.top, undecodable="surrogateescape",
-        env={**kept, "LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"},
-    )  # fmt: skip
+    variables = guarded({**{name: environ[name] for name in names if name in environ}, "LC_ALL": "C"})
+
+    def call(*words: str) -> Completed:
+        return run(("git", *words), timeout=TIMEOUT, cwd=place.top, undecodable="surrogateescape", env=variables)
+
+    if arguments[0] == "status":  # the one that may run filters
+        variables = without_filters(variables, call(*FILTERS).stdout)
+    return call(*arguments)
 
 
 def _own_git_dir(place: Place, environ: Mapping[str, str]) -> Path:

@@ -26,7 +26,6 @@ TICK = 0.05
 LONGEST_NEWS = 1 << 20
 KEPT_OUTPUT = 100000
 LARGEST_FILE = 2 * 1024**3
-GIT = ("git", "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "core.bare=false")
 
 
 def serve(folder: Path) -> None:
@@ -105,26 +104,34 @@ class Job:
         environment = dict(os.environ, GIT_CONFIG_NOSYSTEM="1", GIT_CONFIG_GLOBAL=os.devnull, GIT_TERMINAL_PROMPT="0")
         environment["GIT_INDEX_FILE"] = str(self.folder / "index")
         done = subprocess.run(
-            (*GIT, *arguments), cwd=self.folder, env=environment, stdin=options.get("stdin", subprocess.DEVNULL),
-            capture_output=True, check=False,
+            (*self.job["git"], "-c", "core.bare=false", *arguments), cwd=self.folder, env=environment,
+            stdin=options.get("stdin", subprocess.DEVNULL), capture_output=True, check=False,
         )  # fmt: skip
         if done.returncode:
             raise RuntimeError(f"git {arguments[-1]}: {done.stderr.decode('utf-8', 'replace')[-500:]}")
         return done.stdout.decode("utf-8", "surrogateescape")
 
     def set_up(self) -> None:
-        """Make the environment of the tests, once for each lock file."""
-        command, stamp = self.job["setup"], self.job["setup_stamp"]
-        if not command or read(self.folder, "set-up") == stamp:
+        """Make the environment of the tree, and its package cache: nothing that another tree installed is used."""
+        command, packages = self.job["setup"], self.folder / "packages"
+        if not command or read(self.folder, "set-up") == self.job["tree"]:
             return
+        write(self.folder, "set-up", "")
+        for path in (self.tree / ".venv", packages):
+            shutil.rmtree(path, ignore_errors=True)
+        caches = {
+            "XDG_CACHE_HOME": packages, "UV_CACHE_DIR": packages / "uv", "PIP_CACHE_DIR": packages / "pip",
+            "npm_config_cache": packages / "npm",
+        }  # fmt: skip
+        environment = dict(os.environ, **{name: str(path) for name, path in caches.items()})
         done = subprocess.run(
-            ("sh", "-c", command), cwd=self.tree, env=dict(os.environ, **self.job["variables"]),
+            ("sh", "-c", command), cwd=self.tree, env=dict(environment, **self.job["variables"]),
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
         )  # fmt: skip
         if done.returncode:
             said = done.stdout.decode("utf-8", "replace")[-1500:]
             raise RuntimeError(f"setup_command failed with exit status {done.returncode}: {said}")
-        write(self.folder, "set-up", stamp)
+        write(self.folder, "set-up", self.job["tree"])
 
     def test(self) -> dict[str, Any]:
         """Run pytest, and end it with all that it started."""

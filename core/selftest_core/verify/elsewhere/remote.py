@@ -11,6 +11,7 @@ import asyncio
 import hashlib
 import json
 import os
+import shlex
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING
 from selftest_core.agents import LOCAL_PROVIDER
 from selftest_core.errors import RefusedError, ToolError
 from selftest_core.frozen import dataclass
-from selftest_core.git.command import Git
+from selftest_core.git.command import GUARDED_GIT, Git
 from selftest_core.run.plan.copy_setup import AUTO, uv_sync
 from selftest_core.run.plan.preflight import know_provider
 from selftest_core.run.providers import places, provider_of, providers_of
@@ -46,7 +47,6 @@ if TYPE_CHECKING:
 MODAL = "modal"
 _LIFE = 3600
 """Seconds that a sandbox of Modal lives at most: one that was lost costs no more."""
-_LOCKS = ("uv.lock", "poetry.lock", "requirements.txt", "pyproject.toml", "setup.py", "setup.cfg")
 _PACK = 280.0
 _AGENTS = "agents"
 _MOST = 256 * 1024 * 1024
@@ -179,12 +179,11 @@ class FarProcess(PytestProcess):
         slot.pack(target)
         shutil.copyfile(testing_plugin.__file__, target / f"{PLUGIN}.py")
         orders = self._orders(there / "results", [])
-        setup, stamp = self._setup()
         environment = self._testing.environment
         work = {
             "tree": slot.laid, "command": list(environment.command), "files": list(files), "plugin": PLUGIN,
-            "variables": dict(environment.variables), "timeout": self._testing.timeout, "setup": setup,
-            "start_timeout": max(self._testing.timeout, START_TIMEOUT), "setup_stamp": stamp,
+            "variables": dict(environment.variables), "timeout": self._testing.timeout, "setup": self._setup(),
+            "start_timeout": max(self._testing.timeout, START_TIMEOUT), "git": shlex.split(GUARDED_GIT),
         }  # fmt: skip
         (target / "orders.json").write_text(json.dumps(orders))
         (target / "job.json").write_text(json.dumps(work))
@@ -209,16 +208,14 @@ class FarProcess(PytestProcess):
         finally:
             os.close(self._source)
 
-    def _setup(self) -> tuple[str, str]:
-        """Return the command that makes the environment there, and what it depends on."""
-        root = self._slot.untouched
+    def _setup(self) -> str:
+        """Return the command that makes the environment there."""
         command = self._slot.hosts.config.setup_command
-        if command == AUTO:
-            manifest = root / "pyproject.toml"
-            text = manifest.read_text(encoding="utf-8", errors="replace") if manifest.is_file() else ""
-            command = uv_sync(text) if (root / "uv.lock").is_file() else ""
-        locks = [(root / name).read_bytes() for name in _LOCKS if (root / name).is_file()] if command else []
-        return command, hashlib.sha256(b"\0".join([command.encode(), *locks])).hexdigest()
+        if command != AUTO:
+            return command
+        manifest = self._slot.untouched / "pyproject.toml"
+        text = manifest.read_text(encoding="utf-8", errors="replace") if manifest.is_file() else ""
+        return uv_sync(text) if (self._slot.untouched / "uv.lock").is_file() else ""
 
 
 class RemoteVerifier(LocalVerifier):
