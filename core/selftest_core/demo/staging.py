@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from selftest_core.config import FILE_NAME, toml_text
 from selftest_core.errors import ToolFailedError, ToolTimeoutError
+from selftest_core.git.command import guarded
 from selftest_core.tools.process import run
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 Each guard answers an attack that worked in a test: the user's merge driver, textconv filter or hook ran on an agent's
 files; a global setting signed, fetched or rewrote; a ref named `--output=x` became an option. So the environment is
-built from nothing, settings that execute programs are off in each call, by variables, ids are full hexadecimal, paths are separated
+built from nothing, its variables turn settings off that execute programs, ids are full hexadecimal, paths are separated
 by NUL, and refs are resolved once, behind `--end-of-options`.
 """
 

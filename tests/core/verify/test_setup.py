@@ -91,7 +91,7 @@ def slot(tmp_path: Path, project: Project) -> Iterator[Slot]:
 
 
 def test_an_environment_is_of_its_own_tree_or_of_a_base_with_the_same_manifests(project: Project, slot: Slot) -> None:
-    simple = {"install.sh": SCRIPT.replace("echo built > packages.cache\n", "")}
+    simple: dict[str, str | bytes | None] = {"install.sh": SCRIPT.replace("echo built > packages.cache\n", "")}
     base = project.commit(simple, 1)
     branch, other = (project.commit({"readme.txt": text}, 1) for text in "xy")
     newer, same = project.commit({}, 2), project.commit({}, 1)

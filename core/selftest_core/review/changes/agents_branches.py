@@ -193,7 +193,8 @@ def _fetch(agent: Agent, place: Place, user: Git, mngr: Mngr) -> str:
 def _read_head(folder: Path, environ: Mapping[str, str]) -> tuple[Path, str]:
     """Read the git folder of a copy on this machine, and its HEAD commit."""
     argv = [
-        "git", f"--git-dir={folder / '.git'}", "rev-parse", "--path-format=absolute", "--git-common-dir", "--verify", "HEAD^{commit}",
+        "git", f"--git-dir={folder / '.git'}", "rev-parse", "--path-format=absolute", "--git-common-dir", "--verify",
+        "HEAD^{commit}",
     ]  # fmt: skip
     done = run(argv, timeout=TIMEOUT, cwd=folder, env=environment(environ))
     lines = done.stdout.splitlines()

@@ -171,7 +171,7 @@ def _parsed(name: str, at: int, largest: int) -> Iterator[tuple[str, ElementTree
 
 
 class _Cases:
-    """The target of a parser that keeps whole test cases. Refuses what could hurt: entities, and deep or many elements."""
+    """The target of a parser that keeps whole test cases. Refuses entities, and deep or very many elements."""
 
     def __init__(self) -> None:
         self._suites: list[str | None] = []
