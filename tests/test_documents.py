@@ -9,10 +9,12 @@ import io
 import re
 import subprocess
 import sys
+import tomllib
 from typing import TYPE_CHECKING
 
 import pytest
 
+from selftest_core.tools.installing import MNGR_WANTED, PLUGINS_WANTED
 from selftest_core.tutorial.check import check
 from selftest_tui.cli.arguments import build_parser
 from worlds import ROOT
@@ -207,3 +209,17 @@ def _unhappy_tests(path: str) -> set[str]:
     functions = [node for node in ast.walk(ast.parse((ROOT / path).read_bytes())) if isinstance(node, ast.FunctionDef)]
     marked = [one for one in functions if "pytest.mark.unhappy" in map(ast.unparse, one.decorator_list)]
     return {f"{path}::{one.name}" for one in marked}
+
+
+def test_each_line_that_installs_names_mngr_as_its_plugins_need_it_and_no_extra_for_uv() -> None:
+    """mngr 0.3 refuses to run in a tool that uv installed with extras."""
+    example = (ROOT / "docs" / "examples" / "selftest.yml").read_text(encoding="utf-8")
+    lines = [line for line in (README + example).splitlines() if line.strip().startswith("uv tool install")]
+    assert len(lines) == 3
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    assert extras["claude"] == [MNGR_WANTED, PLUGINS_WANTED["claude"]]
+    assert extras["codex"] == [MNGR_WANTED, PLUGINS_WANTED["codex"]]
+    for line in lines:
+        assert re.findall("--with '([^']+)'", line) == extras["claude"]
+        assert "[" not in line
+    assert "selftest-tui[" not in example

@@ -14,6 +14,7 @@ import time
 from typing import TYPE_CHECKING
 
 from selftest_core.errors import ToolFailedError, ToolMissingError
+from selftest_core.tools.installing import install_hint, mngr_tool_hint
 from selftest_core.tools.process import run, spawn
 
 if TYPE_CHECKING:
@@ -29,20 +30,19 @@ LOG = "model.jsonl"
 _PERSONAL = ("ANTHROPIC_", "CLAUDE")
 _SETTINGS = {"permissions": {"defaultMode": "bypassPermissions"}, "skipDangerousModePermissionPrompt": True}
 _STATE = {"hasSeenAutoDefaultNudge": True}
-_NEEDED = {
-    "claude": "Install Claude Code: `npm install -g @anthropic-ai/claude-code`.",
-    "jq": "Install jq, which mngr's hooks use: `sudo apt install jq`, or `brew install jq`.",
-}
+_NEEDED = ("claude", "jq")
+"""Claude Code, and a program that mngr's hooks use."""
 _START_TIMEOUT = 30.0
 
 
 def check_programs(environ: Mapping[str, str]) -> None:
     """Raise ToolMissingError with the install command where Claude Code or jq is missing."""
-    for program, hint in _NEEDED.items():
+    for program in _NEEDED:
         if shutil.which(program, path=environ.get("PATH", os.defpath)) is None:
             raise ToolMissingError(
-                f"{program} is not installed", "The demo was asked to run the real Claude Code.", hint, argv=(program,)
-            )
+                f"{program} is not installed", "The demo was asked to run the real Claude Code.",
+                install_hint(program), argv=(program,),
+            )  # fmt: skip
 
 
 def check_plugin(mngr: Path, environ: Mapping[str, str], cwd: Path) -> None:
@@ -57,9 +57,7 @@ def check_plugin(mngr: Path, environ: Mapping[str, str], cwd: Path) -> None:
     if "claude" not in plugins:
         raise ToolMissingError(
             "mngr cannot make agents of the type claude", f"{mngr} has no plugin for it.",
-            "Install it: `uv tool install '.[mngr,claude]'` in selftest-tui's folder, or "
-            "`uv tool install imbue-mngr --with imbue-mngr-claude`.",
-            argv=done.argv,
+            f"Install it: {mngr_tool_hint('claude')}.", argv=done.argv,
         )  # fmt: skip
 
 

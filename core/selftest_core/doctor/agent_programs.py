@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import re
 import shutil
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,17 +15,15 @@ from selftest_core.agent_types.login import HOW_TO, login_in_files, login_in_var
 from selftest_core.agent_types.profiles import read_json
 from selftest_core.errors import ToolError
 from selftest_core.frozen import dataclass
-from selftest_core.tools.installing import extra_hint, install_hint
-from selftest_core.tools.mngr import find_mngr, installed_version
+from selftest_core.tools.installing import PLUGINS_WANTED, install_hint, mngr_tool_hint
+from selftest_core.tools.mngr import find_mngr, installed_version, interpreter_of
 from selftest_core.tools.process import run_async
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 TYPES = ("claude", "codex")
-_PACKAGES = {"claude": "@anthropic-ai/claude-code", "codex": "@openai/codex"}
 _PLUGINS = {"claude": "imbue_mngr_claude", "codex": "imbue_mngr_codex"}
-_PLUGINS_WANTED = {"claude": "imbue-mngr-claude>=0.3,<0.4", "codex": "imbue-mngr-codex>=0.2,<0.3"}
 _NEEDS_JQ = frozenset({"claude"})
 """Types for which mngr writes hooks that call jq."""
 _SANDBOX_HINT = (
@@ -51,9 +48,9 @@ async def check_type(agent_type: str, environ: Mapping[str, str], cwd: Path, tim
     missing: list[tuple[str, str]] = []
     found: list[str] = []
     program = shutil.which(agent_type, path=environ.get("PATH", ""))
-    plugin = _plugin(agent_type, environ)
+    plugin = plugin_version(agent_type, environ)
     if program is None:
-        missing.append((f"{agent_type} is not on PATH", f"`npm install -g {_PACKAGES[agent_type]}`"))
+        missing.append((f"{agent_type} is not on PATH", install_hint(agent_type)))
     else:
         version, is_signed_in = await asyncio.gather(
             _answer((agent_type, "--version"), environ, cwd, timeout), _login(agent_type, environ, cwd, timeout)
@@ -62,7 +59,7 @@ async def check_type(agent_type: str, environ: Mapping[str, str], cwd: Path, tim
         found.append(f"{number[0] if number else 'of an unknown version'} at {program}")
         if not number:
             what = f"`{agent_type} --version` printed no version"
-            missing.append((what, f"`npm install -g {_PACKAGES[agent_type]}`"))
+            missing.append((what, install_hint(agent_type)))
         if is_signed_in:
             found.append(f"login: {is_signed_in}")
         else:
@@ -84,7 +81,7 @@ async def check_type(agent_type: str, environ: Mapping[str, str], cwd: Path, tim
     return Found(program is not None, "; ".join(found), tuple(missing))
 
 
-def _plugin(agent_type: str, environ: Mapping[str, str]) -> str:
+def plugin_version(agent_type: str, environ: Mapping[str, str]) -> str:
     """Return the version of mngr's plugin for the type, "" for none."""
     try:
         return installed_version(find_mngr(environ).path, _PLUGINS[agent_type]) or ""
@@ -93,16 +90,20 @@ def _plugin(agent_type: str, environ: Mapping[str, str]) -> str:
 
 
 def _plugin_hint(agent_type: str, environ: Mapping[str, str]) -> str:
-    """Return the command that installs the plugin: for our own mngr, or for the one on PATH."""
-    ours = extra_hint(agent_type)
+    """Return the command that installs the plugin for the mngr in use, by what installed that."""
+    wanted = PLUGINS_WANTED[agent_type]
+    # uv installs a tool anew, with what is named alone.
+    as_tool = mngr_tool_hint(*(name for name in TYPES if name == agent_type or plugin_version(name, environ)))
     try:
-        program = find_mngr(environ)
+        python = interpreter_of(find_mngr(environ).path)
     except ToolError:
-        return ours
-    if program.path.parent.resolve() == Path(sys.executable).parent.resolve():
-        return ours
-    wanted = f"`uv tool install 'imbue-mngr>=0.3,<0.4' --with '{_PLUGINS_WANTED[agent_type]}'`"
-    return f"{wanted} for the mngr at {program.path}; or take that one off PATH, and {ours}"
+        return as_tool
+    prefix = Path(python).parent.parent
+    if not python or (prefix / "uv-receipt.toml").is_file():
+        return as_tool
+    if (prefix / "pipx_metadata.json").is_file():
+        return f"`pipx inject {prefix.name} '{wanted}'`"
+    return f"`{python} -m pip install '{wanted}'`"
 
 
 async def _login(agent_type: str, environ: Mapping[str, str], cwd: Path, timeout: float) -> str:

@@ -1,7 +1,7 @@
 """Checks of this machine: what is missing or misconfigured, and the command that repairs it.
 
 Checks are independent: one that fails never hides the others. Nothing is changed, and no agent is touched; mngr is run
-once, for hosts of this machine only, and only if it has been used before, since its first run writes its folder.
+once, for agents of this machine only, and with a folder of its own if it has none, since its first run writes one.
 """
 
 from __future__ import annotations
@@ -12,18 +12,20 @@ import re
 import shlex
 import shutil
 import sys
+import tempfile
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from selftest_core.doctor.agent_programs import TYPES, check_type
+from selftest_core.agents import LOCAL_PROVIDER
+from selftest_core.doctor.agent_programs import TYPES, check_type, plugin_version
 from selftest_core.errors import SelftestError, ToolError, ToolMissingError, ToolTimeoutError
 from selftest_core.frozen import dataclass
 from selftest_core.paths import state_folder
-from selftest_core.tools.installing import install_hint
+from selftest_core.tools.installing import install_hint, mngr_tool_hint
 from selftest_core.tools.loaded.loaded_mngr import why_not
-from selftest_core.tools.mngr import UPGRADE_HINT, Mngr, answer_error, find_mngr, parse_version
+from selftest_core.tools.mngr import UPGRADE_HINT, Mngr, find_mngr, list_arguments, parse_version
 from selftest_core.tools.mngr_files import host_dir_of
 from selftest_core.tools.process import run_async
 from selftest_core.tools.tmux import default_socket, own_server, sockets_of
@@ -42,6 +44,7 @@ _TIMEOUT = 15.0
 _MNGR_TIMEOUT = 30.0
 _NUMBER = re.compile(r"(\d+)\.(\d+)(?:\.\d+)*[a-z]?")
 _SMALLEST = (80, 24)
+_BY_HAND = shlex.join(("mngr", *list_arguments(LOCAL_PROVIDER)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,9 +112,7 @@ async def _mngr(environ: Mapping[str, str], cwd: Path, timeout: float) -> tuple[
         known = Check("mngr", "warning", f"{text}; 0.3 is known to work", UPGRADE_HINT)
     else:
         known = Check("mngr", "ok", text)
-    if not host_dir_of(environ).is_dir():
-        return (known,)
-    return (known, await _mngr_settings(mngr, timeout))
+    return (known, await _mngr_answer(mngr, timeout))
 
 
 def _calls(program: MngrProgram, environ: Mapping[str, str], cwd: Path) -> str:
@@ -125,21 +126,32 @@ def _calls(program: MngrProgram, environ: Mapping[str, str], cwd: Path) -> str:
     return f"started for each call: {reason}" if reason else "loaded once for many calls"
 
 
-async def _mngr_settings(mngr: Mngr, timeout: float) -> Check:
-    """Check that mngr starts with its settings."""
-    arguments = ("list", "--hosts", "--provider=local", "--format", "json")
-    try:
-        done = await mngr.call(arguments, timeout=timeout)
-        if not done.stdout.strip():
-            raise answer_error("mngr list --hosts", stderr=done.stderr, exit_status=done.exit_status)
-    except ToolTimeoutError as error:
-        by_hand = shlex.join(("mngr", *arguments))
-        hint = f"`{by_hand}` shows where it hangs; mngr's settings are in {host_dir_of(mngr.environ)}."
-        return replace(_of_error("mngr settings", error), hint=error.hint or hint)
-    except ToolError as error:
-        hint = f"Correct the setting that it names; mngr's settings are in {host_dir_of(mngr.environ)}."
-        return replace(_of_error("mngr settings", error), hint=error.hint or hint)
-    return Check("mngr settings", "ok", f"mngr answered in {done.seconds:.1f} s")
+async def _mngr_answer(mngr: Mngr, timeout: float) -> Check:
+    """Ask mngr for agents as the fleet does: it fails then with settings, and installations, that `--version` bears."""
+    from selftest_core.fleet.sources.mngr_list import list_agents
+
+    folder = host_dir_of(mngr.environ)
+    with tempfile.TemporaryDirectory(prefix="selftest-") as none:
+        own = {} if folder.is_dir() else {"MNGR_HOST_DIR": none}
+        try:
+            asked = Mngr(mngr.program, {**mngr.environ, **own}, mngr.cwd)
+            listed = await list_agents(asked, LOCAL_PROVIDER, timeout)
+        except ToolError as error:
+            return replace(_of_error("mngr settings", error), hint=error.hint or _answer_hint(error, mngr, folder))
+    if listed.errors:
+        told = listed.errors[0]
+        hint = told.hint or f"`{_BY_HAND}` shows all of it; mngr's settings are in {folder}."
+        return Check("mngr settings", "failed", told.message, hint)
+    return Check("mngr settings", "ok", f"mngr answered in {listed.seconds:.1f} s")
+
+
+def _answer_hint(error: ToolError, mngr: Mngr, folder: Path) -> str:
+    if isinstance(error, ToolTimeoutError):
+        return f"`{_BY_HAND}` shows where it hangs; mngr's settings are in {folder}."
+    if "ToolRequirement" in error.detail:
+        plugins = [name for name in TYPES if plugin_version(name, mngr.environ)]
+        return f"mngr cannot read the uv-receipt.toml of this tool; give it one of its own: {mngr_tool_hint(*plugins)}."
+    return f"Correct what it names; mngr's settings are in {folder}."
 
 
 async def _tool(

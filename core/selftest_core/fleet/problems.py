@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 ALL = "all"
 """The lane of the unfiltered list: every provider asked at once."""
 PROBE = "probe"
+MNGR = "mngr"
+"""The key of the problem that mngr gave no answer at all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +104,7 @@ def _of_mngr(failures: Mapping[str, Failure]) -> Iterable[Problem]:
     whole = [failures[lane] for lane in (ALL, LOCAL_PROVIDER) if lane in failures and failures[lane].is_whole]
     if whole:
         newest = max(whole, key=lambda failure: failure.at)
-        yield Problem("mngr", newest.title, newest.detail, newest.hint)
+        yield Problem(MNGR, newest.title, newest.detail, newest.hint)
     if ALL in failures and not failures[ALL].is_whole:
         failure = failures[ALL]
         yield Problem("mngr:list", failure.title, failure.detail, failure.hint)

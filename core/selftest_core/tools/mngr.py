@@ -15,6 +15,7 @@ import shutil
 import signal
 import sys
 from enum import StrEnum
+from itertools import dropwhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
@@ -234,8 +235,8 @@ def split_error(stderr: str) -> tuple[str, str]:
     if not found:
         lines = stderr.strip().splitlines()
         if any(line.startswith("Traceback ") for line in lines):
-            last_frame = max(number for number, line in enumerate(lines) if line.startswith((" ", "Traceback ")))
-            lines = lines[last_frame + 1 :] or lines
+            last_frame = max(number for number, line in enumerate(lines) if line.startswith(("  File ", "Traceback ")))
+            lines = list(dropwhile(lambda line: line.startswith(" "), lines[last_frame + 1 :])) or lines
         return "\n".join(lines[-5:]), ""
     # The pattern matches to the end, so the last error is cut at its beginning.
     start = max(stderr.rfind("Error: "), stderr.rfind("ERROR: "))

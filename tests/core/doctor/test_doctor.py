@@ -72,6 +72,7 @@ async def test_without_any_program_each_one_is_named(world: World, tmp_path: Pat
 
 async def test_the_sandbox_of_verifications_is_tried(tmp_path: Path) -> None:
     environ = {"PATH": str(tmp_path / "bin"), "HOME": str(tmp_path)}
+    program(tmp_path / "bin", "mngr", "mngr 0.3.0")  # quicker than the real one, which is no question here
     found = (await checks(environ, tmp_path))["bubblewrap"]
     assert (found.status, "with all your rights" in found.text) == ("warning", True)
     assert "apt-get install bubblewrap" in found.hint
@@ -97,6 +98,7 @@ async def test_uv_is_wanted_where_there_is_a_lock(tmp_path: Path, monkeypatch: p
     # Beside our own Python there may be one, which counts.
     monkeypatch.setattr("sys.executable", str(tmp_path / "python"))
     environ = {"PATH": str(tmp_path / "bin"), "HOME": str(tmp_path)}
+    program(tmp_path / "bin", "mngr", "mngr 0.3.0")
     assert (await checks(environ, tmp_path))["uv"].status == "ok"
     (tmp_path / "uv.lock").write_text("")
     assert (await checks(environ, tmp_path))["uv"].status == "warning"
@@ -121,6 +123,7 @@ async def test_uv_is_wanted_where_there_is_a_lock(tmp_path: Path, monkeypatch: p
     ],
 )
 async def test_versions_are_judged(tmp_path: Path, name: str, says: str, status: str) -> None:
+    program(tmp_path / "bin", "mngr", "mngr 0.3.0")
     program(tmp_path / "bin", name, says)
     home = tmp_path / "home"
     found = await checks({"PATH": f"{tmp_path / 'bin'}:/usr/bin:/bin", "HOME": str(home)}, tmp_path)
@@ -152,14 +155,13 @@ async def test_a_tmux_that_is_not_mngrs_is_warned_of(world: World) -> None:
     other = str(world.socket.with_name("other"))
     world.socket.parent.mkdir(mode=0o700, parents=True)
     world.run(["tmux", "-S", other, "new-session", "-d", "sleep 1000"])
-    # No folder of mngr's, so that no mngr is run for what is no question here.
-    environ = {**world.environment, "MNGR_HOST_DIR": str(world.root / "none")}
-    inside = {**environ, "TMUX": f"{other},1,0"}
+    world.load_mngr()
+    inside = {**world.environment, "TMUX": f"{other},1,0"}
     found = await checks(inside, world.root)
     assert other in found["tmux servers"].text
     assert found["TMUX"].status == "warning"
     assert "env -u TMUX mngr" in found["TMUX"].hint
-    assert "TMUX" not in await checks({**environ, "TMUX": f"{world.socket},1,0"}, world.root)
+    assert "TMUX" not in await checks({**world.environment, "TMUX": f"{world.socket},1,0"}, world.root)
 
 
 async def test_a_folder_of_agents_that_is_no_folder_is_told(tmp_path: Path) -> None:
@@ -182,7 +184,7 @@ async def test_an_mngr_that_hangs_is_named_with_the_way_to_look_into_it(world: W
     settings = found["mngr settings"]
     assert settings.status == "failed"
     assert "did not answer" in settings.text
-    assert "`mngr list --hosts" in settings.hint
+    assert "`mngr list --format json" in settings.hint
     assert "Mend what it names" not in settings.hint
 
 
@@ -260,16 +262,16 @@ async def test_a_type_that_nobody_chose_is_plainly_not_installed_and_a_chosen_on
     found = await checks(world.environment, world.root)
     assert (found["codex"].status, found["codex"].text) == ("ok", "not installed")
     assert found["claude"].status == "warning"  # the default, which nobody chose
-    assert "npm install -g @anthropic-ai/claude-code" in found["claude"].hint
+    assert "npm install -g --prefix ~/.local @anthropic-ai/claude-code" in found["claude"].hint
 
     (world.root / "selftest-tui.toml").write_text('agent = "codex"\n')
     chosen = await checks(world.environment, world.root)
     assert chosen["codex"].status == "failed"
-    assert "`npm install -g @openai/codex`" in chosen["codex"].hint
+    assert "`npm install -g --prefix ~/.local @openai/codex`" in chosen["codex"].hint
     assert (chosen["claude"].status, chosen["claude"].text) == ("ok", "not installed")
 
 
-async def test_a_plugin_that_is_missing_is_mended_by_our_own_extra(world: World, tmp_path: Path) -> None:
+async def test_a_plugin_that_is_missing_is_installed_by_what_installed_mngr(world: World) -> None:
     folder = a_claude(world)
     world.extra["ANTHROPIC_API_KEY"] = "sk"
     program(folder, "jq", "jq-1.6")
@@ -277,5 +279,47 @@ async def test_a_plugin_that_is_missing_is_mended_by_our_own_extra(world: World,
     found = (await checks(world.environment, world.root))["claude"]
     assert found.status == "warning"
     assert "mngr has no plugin for it" in found.text
-    assert "--with 'imbue-mngr-claude>=0.3,<0.4'" in found.hint
-    assert "[mngr,claude]'`" in found.hint
+    assert found.hint == "`uv tool install 'imbue-mngr>=0.3,<0.4' --with 'imbue-mngr-claude>=0.3,<0.4'`"
+
+    python = a_tool(world, folder)
+    assert await _hint_for_claude(world) == f"`{python} -m pip install 'imbue-mngr-claude>=0.3,<0.4'`"
+    (world.root / "tool" / "pipx_metadata.json").touch()
+    assert await _hint_for_claude(world) == "`pipx inject tool 'imbue-mngr-claude>=0.3,<0.4'`"
+    (world.root / "tool" / "uv-receipt.toml").touch()
+    assert await _hint_for_claude(world) == found.hint
+
+
+async def _hint_for_claude(world: World) -> str:
+    return (await checks(world.environment, world.root))["claude"].hint
+
+
+def a_tool(world: World, folder: Path) -> Path:
+    """Install the real mngr into an environment of its own, and its launcher into a folder; return its Python."""
+    tool = world.root / "tool"
+    world.run([sys.executable, "-m", "venv", "--without-pip", tool])
+    (site,) = tool.glob("lib/python*/site-packages")
+    paths = [path for path in sys.path if "site-packages" in path]
+    (site / "theirs.pth").write_text("\n".join(paths) + "\n")
+    launcher = folder / "mngr"
+    launcher.write_text(f"#!{tool}/bin/python\nimport sys\nfrom imbue.mngr.main import cli\nsys.exit(cli())\n")
+    launcher.chmod(0o755)
+    return tool / "bin" / "python"
+
+
+@pytest.mark.parametrize("is_used", [True, False], ids=["a folder of mngr", "a fresh home"])
+async def test_an_mngr_that_uv_installed_with_extras_is_found_broken(world: World, is_used: bool) -> None:
+    folder = world.root / "programs"
+    folder.mkdir()
+    a_tool(world, folder)
+    receipt = '[tool]\nrequirements = [{ name = "selftest-tui", extras = ["mngr", "claude"], directory = "/clone" }]\n'
+    (world.root / "tool" / "uv-receipt.toml").write_text(receipt)
+    world.extra["PATH"] = f"{folder}:/usr/bin:/bin"
+    if not is_used:
+        world.extra["MNGR_HOST_DIR"] = str(world.root / "none")
+
+    found = (await checks(world.environment, world.root))["mngr settings"]
+
+    assert found.status == "failed"
+    assert "1 validation error for ToolRequirement" in found.text
+    assert "`uv tool install 'imbue-mngr>=0.3,<0.4'`" in found.hint
+    assert not (world.root / "none").exists()

@@ -147,6 +147,12 @@ async def test_a_broken_setting_of_mngr_is_told_in_its_own_words(tmp_path: Path)
     assert "settings.toml" in raised.value.detail
 
 
+def test_of_a_traceback_the_exception_is_told_with_all_of_its_lines() -> None:
+    frames = 'Traceback (most recent call last):\n  File "main.py", line 3, in <module>\n    read()\n    ~~~~^^\n'
+    said = "pydantic_core.ValidationError: 1 validation error\nextras\n  Extra inputs are not permitted\n    See there"
+    assert tool.split_error(frames + said) == (said, "")
+
+
 async def test_mngr_sees_closed_input_and_no_tmux(tmp_path: Path) -> None:
     mngr = stand_in(tmp_path, 'cat > input; env > env; cat "$CAPTURED/list0_json.out"')
     mngr.environ["TMUX"] = "/somewhere,1,1"

@@ -177,14 +177,21 @@ def test_a_list_without_mngrs_answer_is_still_an_answer(
     mngr_that(world, listing, version=version)
     world.tmux("new-session", "-d", "-s", "mine", "sleep 100000")
 
-    document = listed(world, "--set", f"list_deadline={deadline}")
+    programs = ours(world, "list", "--json", "--set", f"list_deadline={deadline}")
 
+    document = json.loads(programs.stdout)
     (error,) = document["errors"]
     assert says in error["message"]
     assert [session["name"] for session in document["sessions"]] == ["mine"]
-    people = ours(world, "list", "--set", f"list_deadline={deadline}", check=True)
+    people = ours(world, "list", "--set", f"list_deadline={deadline}")
     assert says in people.stderr
     assert "mine" in people.stdout
+    assert (programs.returncode, people.returncode) == (1, 1)
+    assert ours(world, "list", "--no-wait").returncode == 0
+
+    world.end_server()
+    alone = ours(world, "list", "--set", f"list_deadline={deadline}")
+    assert alone.stdout == "No agents are known: mngr gave no answer.\n"
 
 
 def test_without_any_mngr_the_command_that_mends_it_is_shown(world: World) -> None:
@@ -200,8 +207,9 @@ def test_without_any_mngr_the_command_that_mends_it_is_shown(world: World) -> No
         (tools / name).symlink_to(world.run(["sh", "-c", f"command -v {name}"]).stdout.strip())
     program = str(bare / "bin" / "python")
 
-    done = world.run([program, "-m", "selftest_tui", "list"], env={"PATH": str(tools)})
+    done = world.run([program, "-m", "selftest_tui", "list"], env={"PATH": str(tools)}, check=False)
 
+    assert done.returncode == 1
     assert "mngr is not installed" in done.stderr
     assert "uv tool install" in done.stderr
     assert "Traceback" not in done.stderr

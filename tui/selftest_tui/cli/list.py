@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING
 
 from selftest_core.errors import UsageError
 from selftest_core.fleet.attention import cost_of_waiting
+from selftest_core.fleet.problems import MNGR
 from selftest_core.fleet.view import Category
-from selftest_tui.cli.command import DONE, Progress, print_lines, write_answer
+from selftest_tui.cli.command import DONE, SOMETHING_LEFT, Progress, print_lines, write_answer
 from selftest_tui.shared.present import (
     SESSION_SYMBOL,
     WORDS,
@@ -62,7 +63,7 @@ def add_list(add_command: AddCommand) -> None:
     """Add the command and its flags."""
     command = add_command(
         """Ends with 0 even where a provider does not answer: its agents are shown as they were last known, marked as
-        stale, and its error is printed.""",
+        stale, and its error is printed. Ends with 1 where mngr itself gives no answer.""",
         """
         selftest-tui list
         selftest-tui list --no-wait        without asking mngr
@@ -86,7 +87,7 @@ def add_list(add_command: AddCommand) -> None:
 
 
 def list_fleet(call: Call) -> int:
-    """Observe the fleet once and print it. A failing provider is part of the answer, not a failure."""
+    """Observe the fleet once and print it. A failing provider is part of the answer, a failing mngr leaves it open."""
     from selftest_core.fleet.watch.fleet_watch import observe_once
     from selftest_core.fleet.watch.poll_schedule import watch_settings
 
@@ -109,7 +110,7 @@ def list_fleet(call: Call) -> int:
         from selftest_core.schema.fleet import list_document
 
         write_answer(list_document(view).model_dump(mode="json"), is_batch=call.arguments.batch)
-        return DONE
+        return SOMETHING_LEFT if _lacks_answer(view) else DONE
     if not view.rows and not view.sessions and (arguments.filter or arguments.cel):
         print_lines(["No agent matches."])
     else:
@@ -117,7 +118,11 @@ def list_fleet(call: Call) -> int:
         print_lines(fleet_lines(view, time.time(), width, colour=_has_colour(environ)))
     for line in problem_lines(view.problems):
         sys.stderr.write(line + "\n")
-    return DONE
+    return SOMETHING_LEFT if _lacks_answer(view) else DONE
+
+
+def _lacks_answer(view: FleetView) -> bool:
+    return any(problem.key == MNGR for problem in view.problems)
 
 
 def _matching_agents(call: Call) -> frozenset[AgentKey]:
@@ -163,6 +168,8 @@ def _has_colour(environ: Mapping[str, str]) -> bool:
 def fleet_lines(view: FleetView, now: float, width: int, *, colour: bool) -> list[str]:
     """Return the counts, a table of the agents, then the other tmux sessions; `width` in cells."""
     width = max(width, LEAST_WIDTH)
+    if not view.rows and not view.sessions and _lacks_answer(view):
+        return [fit("No agents are known: mngr gave no answer.", width).rstrip()]
     if not view.rows and not view.sessions:
         return [fit("No agents. `selftest-tui demo` shows some; `mngr create` makes one.", width).rstrip()]
     lines = [fit(_counts(view), width).rstrip()]
