@@ -227,7 +227,9 @@ def sandbox_argv(
     for place, source in bindings.items():
         made += ["--bind", str(source), str(place)]
     for folder in _uncovered(path for one in readable for path in (one, one.resolve())):
-        made += ["--ro-bind", str(folder), str(folder)]
+        is_link = _is_link(folder, bindings)
+        made += ["--symlink", str(folder.resolve())] if is_link else ["--ro-bind", str(folder)]
+        made += [str(folder)]
     for folder in writable:
         made += ["--bind", str(folder), str(folder)]
     for place, source in (mounts or {}).items():
@@ -249,6 +251,15 @@ def _uncovered(paths: Iterable[Path]) -> list[Path]:
     wanted = list(dict.fromkeys(path for path in paths if path != Path("/")))
     shown = {*wanted, Path("/usr")}
     return [path for path in wanted if shown.isdisjoint(path.parents)]
+
+
+def _is_link(path: Path, places: Iterable[Path]) -> bool:
+    """Return whether a link is made in the sandbox too: an interpreter finds its libraries from where its file lies.
+
+    Those of the system and of the tree are there already.
+    """
+    parent = path.parent.resolve()
+    return path.is_symlink() and {*path.parents, parent, *parent.parents}.isdisjoint((Path("/usr"), *places))
 
 
 def _system() -> list[Path]:

@@ -65,13 +65,14 @@ def test_an_editable_sibling_and_a_linked_interpreter_are_found(repository: Repo
     test = f"""
 import libcore, os
 def test_sibling(): assert libcore.NAME == "sibling"
+def test_link(): assert os.path.islink({str(tmp_path / "pythons" / "python3")!r})
 def test_hidden(): assert not os.path.exists({str(tmp_path / "libcore" / "secret")!r})
 """
     environ = {**os.environ, PLAIN_PYTEST: "1"}
     with laid(tmp_path, repository, {"test_it.py": test}) as slot:
         testing = find_testing(repository.folder, config("env/bin/python", "-m", "pytest"), SANDBOX, environ)
-        ran = run_tests(slot, ["test_it.py::test_sibling", "test_it.py::test_hidden"], testing)
-    assert [one.result for one in ran.runs.values()] == [Result.PASSED, Result.PASSED], list(ran.runs.values())
+        ran = run_tests(slot, [f"test_it.py::test_{name}" for name in ("sibling", "link", "hidden")], testing)
+    assert [one.result for one in ran.runs.values()] == [Result.PASSED] * 3, list(ran.runs.values())
 
 
 # As setuptools writes it for an editable installation whose sources are in no folder of their own.
