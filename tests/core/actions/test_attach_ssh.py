@@ -41,11 +41,12 @@ SetEnv TMUX_TMPDIR={far}
 
 @dataclass(frozen=True)
 class Far:
-    """The other host: its tmux server holds the agents, and `command` reaches it."""
+    """The other host: its tmux server holds the agents, and `command` reaches it. `log`: what its sshd says."""
 
     world: World
     tmux_dir: Path
     command: str
+    log: Path
 
     def row(self, name: str, command: str | None = None) -> Row:
         host = Host(id="host-far", name="far", provider="boxes", ssh=Ssh(command=command or self.command))
@@ -105,15 +106,25 @@ def far() -> Iterator[Far]:
             tried = world.run(["sh", "-c", f"{command} true"], check=False)
             if tried.returncode != 0:
                 pytest.skip(f"sshd does not let us in here: {tried.stderr.strip()} {log.read_text()[-300:]}")
-            yield Far(world, tmux_dir, command)
+            yield Far(world, tmux_dir, command, log)
         finally:
             process.terminate()
             process.wait()
             world.run(["tmux", "kill-server"], env={"TMUX_TMPDIR": str(tmux_dir)}, check=False)
 
 
+@pytest.fixture
+def far_with_terminals(far: Far) -> Far:
+    """Ask sshd for a terminal: on some machines one that is not root's cannot give it to its user."""
+    tried = far.world.run(["sh", "-c", f"{far.command} -tt tty"], check=False)
+    if tried.returncode != 0:
+        pytest.skip(f"sshd gives no terminal here: {tried.stdout.strip()} {far.log.read_text()[-300:]}")
+    return far
+
+
 @pytest.mark.parametrize("name", ["one", "with 'quotes' and ; (brackets)"])
-def test_one_types_into_a_remote_agent_and_comes_back(far: Far, name: str) -> None:
+def test_one_types_into_a_remote_agent_and_comes_back(far_with_terminals: Far, name: str) -> None:
+    far = far_with_terminals
     far.tmux("-f", "/dev/null", "new-session", "-d", "-s", f"mngr-{name}", "--", "echo the remote agent; cat")
     far.world.tmux("-L", "person", "-f", "/dev/null", "new-session", "-d", "-s", "mine", "-x", "90", "-y", "20", "cat")
     told = far.world.tmux("-L", "person", "display-message", "-p", "-t", "=mine:", "#{pid},0 #{pane_id}").split()
