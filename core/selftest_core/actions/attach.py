@@ -8,6 +8,7 @@ passed on, since a client would refuse to nest. This module only plans; `termina
 
 from __future__ import annotations
 
+import re
 import shlex
 import shutil
 from pathlib import Path
@@ -17,6 +18,7 @@ from selftest_core.errors import RefusedError, ToolError, UsageError
 from selftest_core.fleet.observations import TmuxSession
 from selftest_core.frozen import dataclass
 from selftest_core.tools.mngr_files import host_dir_of, prefix_of
+from selftest_core.tools.panes import pane_target
 from selftest_core.tools.tmux import SessionRef, Tmux, escaped, exact_session, own_server, tmux_environment
 
 if TYPE_CHECKING:
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 
 _DEFAULT_PREFIX_KEY = "C-b"
 _QUESTION_TIMEOUT = 5.0
+_WELCOME = re.compile(r"^(client-attached\[\d+\]) display-popup .*Welcome to your first agent!", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +72,16 @@ def plan_attach(what: Row | TmuxSession | SessionRef, environ: Mapping[str, str]
 
 
 def attach_argv(ref: SessionRef, environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Build the command of a client for a session of this machine."""
+    """Build the command of a client for a session of this machine.
+
+    mngr's welcome is taken away, a popup at the first attach to the first agent: what is typed meanwhile is lost in it,
+    and where `sh` is dash, it closes before it can be seen. `AttachPlan.warning` says how to come back.
+    """
     tmux = shutil.which("tmux", path=environ.get("PATH")) or "tmux"
-    return (tmux, "-u", "-N", "-S", ref.socket, "attach-session", "-t", escaped(exact_session(ref.name)))
+    there = ("-t", escaped(pane_target(ref, None)))
+    welcome = _WELCOME.search(_answer(ref.socket, environ, "show-hooks", *there, "client-attached"))
+    before = ("set-hook", "-u", *there, welcome[1], ";") if welcome else ()
+    return (tmux, "-u", "-N", "-S", ref.socket, *before, "attach-session", "-t", escaped(exact_session(ref.name)))
 
 
 def ssh_argv(ssh: Ssh, session: str) -> tuple[str, ...]:

@@ -77,6 +77,19 @@ def test_inside_tmux_a_window_opens_and_the_supervisor_stays(world: World, serve
     assert "mngr-one" in world.tmux("list-sessions", "-F", "#{session_name}")
 
 
+def test_what_is_typed_at_the_first_attach_reaches_the_agent(world: World) -> None:
+    agent = start(world, "mngr-one", command='read -r line; echo "heard <$line>"; sleep 1000')
+    # As mngr sets it for the first agent, where the shell of the popup can wait for Enter.
+    popup = "display-popup -E 'echo Welcome to your first agent!; read -r line' ; display-message kept"
+    world.tmux("set-hook", "-t", "=mngr-one:", "client-attached[99]", popup)
+    world.tmux("set-hook", "-t", "=mngr-one:", "client-attached[7]", "set-option -g @mine ran")
+    person = start(world, "mine", server="person")
+    hand_over(plan_attach(agent, inside(world, person)))
+    eventually(lambda: world.tmux("show-options", "-gqv", "@mine"), "the other hook")
+    world.tmux("-L", "person", "send-keys", "-t", "=mine:", "typed", "Enter")
+    eventually(lambda: "heard <typed>" in world.tmux("capture-pane", "-p", "-t", "=mngr-one:"), "the text there")
+
+
 def test_the_window_closes_when_the_agents_session_ends(world: World) -> None:
     agent, person = start(world, "mngr-one"), start(world, "mine", server="person")
     hand_over(plan_attach(agent, inside(world, person)))
