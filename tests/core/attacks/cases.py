@@ -24,12 +24,20 @@ BROKEN = PRODUCT.replace("a * b", "a * b + 1")
 
 @dataclass(frozen=True)
 class Case:
-    """A branch. `files`: what it changes, None for a file that goes. `is_undecidable`: no run of its tests can tell."""
+    """A branch. `files`: what it changes, None for a file that goes, `link:` and a target for a link; `then`: its later
+    commits. `false`: the tests that are not fixed. `is_undecidable`: no run of its tests can tell. `layer`: what is to
+    stop it, where nothing did when it was written.
+    """
 
     name: str
     theme: str
     files: Mapping[str, str | None] = field(default_factory=dict)
     is_undecidable: bool = False
+    base: Mapping[str, str] = field(default_factory=lambda: BASE)
+    then: tuple[Mapping[str, str | None], ...] = ()
+    subject: str = "[FIX_IMPL] Fix add"
+    false: tuple[str, ...] = ("tests/test_calc.py::test_add",)
+    layer: str = ""
 
 
 def _product(name: str, code: str) -> Case:
