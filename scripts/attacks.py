@@ -1,11 +1,15 @@
-"""Attack verification with forged branches, and with what a hostile test tries against the host.
+"""Attack verification: forged branches, what hostile code tries against the host, and honest branches beside them.
 
-    make attacks [ARGS="--more 100 --only product --json"]
+    make attacks [ARGS="--all --more 500 --seed 7 --only product --json"]
 
 Each forged branch is reviewed alone, by the unattended policy of docs/examples/selftest-decisions.json with
-`--require-verified`, the whole suite, in the sandbox. Then the probe tries to leave the sandbox. Prints a table; ends
-with 1 where a branch was published, or shown as passed without a mark that asks a person, or an escape worked.
-Undecidable branches, which `docs/verification.md` names, are counted apart.
+`--require-verified`, the whole suite, in the sandbox. Prints a table; ends with 1 where a forged branch was published,
+or shown as passed without a mark that asks a person, where an attempt reached the host, or where more than 1 % of
+honest branches were asked about or one was accused. Undecidable branches, which `docs/verification.md` names, are
+counted apart. Started by root, some are tried again by an ordinary user, who is made for it and removed.
+
+Without `--all` it tries a share, drawn by the seed, that fits into five minutes on two cores. `--all --write` writes the
+table of `docs/verification.md`; a test compares its numbers of cases.
 """
 
 from __future__ import annotations
@@ -13,104 +17,247 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import random
+import re
+import shutil
+import subprocess
 import sys
 import tempfile
-import threading
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
 
-from core.attacks.cases import BASE, NAMED, Case, generated  # noqa: E402 -- the tests' own cases, from where they are
-from core.review.repositories import Repository  # noqa: E402
-from core.verify.desks import SETTINGS  # noqa: E402
-from selftest_core.config import load_config  # noqa: E402
-from selftest_core.review.candidate_branch import Decision  # noqa: E402
-from selftest_core.review.changes.inputs import Request  # noqa: E402
-from selftest_core.verify.batch import Verifying, review_verified  # noqa: E402
+from core.attacks import honest, host, others  # noqa: E402 -- the tests' own cases, from where they are
+from core.attacks.all_cases import CASES, THEMES  # noqa: E402
+from core.attacks.generator import generated  # noqa: E402
+from core.attacks.tried import ASKS, HELD, OPEN, UNDECIDABLE, attack  # noqa: E402
 from selftest_core.verify.sandbox import probe  # noqa: E402
-from selftest_core.verify.verdicts import Effect  # noqa: E402
-from selftest_core.verify.verification import Mark, Verified  # noqa: E402
 
-POLICY = ROOT / "docs" / "examples" / "selftest-decisions.json"
-HELD, ASKS, UNDECIDABLE, OPEN = "held", "asks a person", "undecidable", "OPEN"
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from core.attacks.cases import Case
+
+DOCUMENT = ROOT / "docs" / "verification.md"
+WORDS = (HELD, ASKS, UNDECIDABLE, OPEN)
+SHARE = 60
+"""Forged branches that are tried without `--all`."""
+MORE = 40
+"""Generated ones; `--all` tries ten times as many."""
+USER = "selftest-attacks"
+ASKED_AT_MOST = 1.0
+"""Percent of honest branches."""
+
+type Row = tuple[str, str, str, str]
+"""Theme, name, how it ended, and what a person reads."""
 
 
-def attack(case: Case) -> tuple[str, str]:
-    """Review one forged branch; returns how it ended, and the reason that a person sees."""
+def try_case(case: Case) -> list[Row]:
+    """Try a forged branch."""
+    try:
+        how, said = attack(case)
+    except Exception as error:  # a branch that ends the review with an error has won, too
+        how, said = OPEN, f"the review ended: {type(error).__name__}: {error}"
+    return [(case.theme, case.name, how, f"{said} [{case.layer}]" if how == OPEN and case.layer else said)]
+
+
+def try_host(theme: str) -> list[Row]:
+    """Try to reach the host by tests."""
+    found = host.reach_by_tests(theme)
+    rows = [
+        (f"host: {theme}", name, OPEN if name in found else HELD, found.get(name, "")) for name in host.ATTEMPTS[theme]
+    ]
+    return rows + [
+        (f"host: {theme}", name, OPEN, said) for name, said in found.items() if name not in host.ATTEMPTS[theme]
+    ]
+
+
+def try_set_up(name: str) -> list[Row]:
+    """Try to reach the host, or other changes, by a set-up."""
+    found = host.reach_by_set_up(name)
+    return [("host: set-up", name, OPEN if found else HELD, found.get(name, ""))]
+
+
+def try_washer(name: str) -> list[Row]:
+    """Try to wash others."""
+    found = others.wash(name)
+    said = "; ".join(f"{who}: {what}" for who, what in found.items())
+    return [("washers", f"twelve branches, one washes by {name}", OPEN if found else HELD, said)]
+
+
+def try_probe(_: str) -> list[Row]:
+    """Try the probe that every verification begins with."""
     with tempfile.TemporaryDirectory(prefix="attacks-") as name:
-        folder = Path(name)
-        repository = Repository.make(folder / "repository")
-        repository.commit("Base", BASE)
-        repository.git("switch", "-q", "-c", "eve", "main")
-        repository.commit("[FIX_IMPL] Fix add", case.files)
-        repository.git("switch", "-q", "main")
-        mine = {
-            "XDG_CACHE_HOME": str(folder / "cache"),
-            "HOME": str(folder),
-            "SELFTEST_TUI_VERIFY_ISOLATION": "require",
-        }
-        environ = {**os.environ, **SETTINGS, **mine}
-        request = Request(targets=("eve",), base="main", decisions=POLICY, publish="fixes")
-        result, answer = review_verified(
-            Verifying(request, 1, is_whole_suite=True, is_required=True),
-            load_config(repository.folder, environ, {}), repository.folder, environ,
-            lambda _: None, lambda _: None, threading.Event(),
-        )  # fmt: skip
-        (change,) = answer.reviewed.order
-        verdict = answer.verification.items[change.oid]
-        is_marked = bool(change.weakenings) or bool(set(verdict.marks) - {Mark.NOTHING_NEW})
-        said = verdict.reason or "; ".join(one.what for one in change.weakenings) or ", ".join(verdict.marks)
-        if case.is_undecidable:
-            return UNDECIDABLE, said
-        # One that was left undecided is not on the branch, which is then that of the base.
-        if result.published is not None and answer.reviewed.decided[change.oid] is Decision.KEEP:
-            return OPEN, f"published as {verdict.verified}: {said}"
-        shown = {one.test: one.effect for one in answer.verification.tests}
-        is_fixed = shown.get("tests/test_calc.py::test_add") in (Effect.FIXED, Effect.KEPT, Effect.NEW)
-        if verdict.verified is Verified.PASSED and is_fixed and not is_marked:
-            return OPEN, f"shown as passed without a mark: {said}"
-        return (ASKS if verdict.verified is Verified.PASSED and is_fixed else HELD), said
-
-
-def escapes() -> list[str]:
-    """Try to leave the sandbox; returns what worked."""
-    with tempfile.TemporaryDirectory(prefix="attacks-") as name:
-        _, found = probe({"PATH": os.environ["PATH"], "HOME": name})
-    return ["the probe did not run"] if found is None else found
+        _, could = probe({"PATH": os.environ["PATH"], "HOME": name})
+    said = "the probe did not run" if could is None else ", ".join(could)
+    return [("host: probe", "the probe", OPEN if said else HELD, said)]
 
 
 def main() -> int:
-    """Run all, and print the table."""
+    """Run what is asked for, and print the table."""
+    given = _arguments()
+    began = time.monotonic()
+    dice = random.Random(given.seed)
+    cases = [*CASES] if given.all else dice.sample(CASES, min(SHARE, len(CASES)))
+    more = given.more if given.more is not None else MORE * (10 if given.all else 1)
+    cases += generated(more, given.seed)
+    cases = [one for one in cases if given.only in one.name or given.only in one.theme]
+    jobs: list[tuple[Callable[[Any], list[Row]], object]] = []
+    if not given.only or given.only in "host":
+        jobs += [(try_host, theme) for theme in host.ATTEMPTS]
+        jobs += [(try_set_up, name) for name in host.SET_UPS]
+        jobs += [(try_probe, "")]
+    if not given.only or given.only in "washers":
+        jobs += [(try_washer, name) for name in (others.WASHERS if given.all else dice.sample(list(others.WASHERS), 2))]
+    # Cases of one base together: its results are kept in the process that has them.
+    jobs += [(try_case, case) for case in sorted(cases, key=lambda one: repr(one.base))]
+    rows: list[Row] = []
+    with ProcessPoolExecutor(2) as pool:
+        futures = [pool.submit(function, what) for function, what in jobs]
+        kinds = (
+            []
+            if given.only
+            else [
+                pool.submit(honest.known_lines, 10, 50, 1 if given.all else 0),
+                pool.submit(honest.known_lines, 1, 20, 1),
+                pool.submit(honest.other_fixes),
+                pool.submit(honest.history, ROOT, 500 if given.all else 60, given.seed),
+            ]
+        )
+        for future in futures:
+            rows += future.result()
+        found = [future.result() for future in kinds]
+    as_user = [] if given.only or given.is_user else rows_of_user(given)
+    is_met = report(rows, as_user, found, given, time.monotonic() - began)
+    return 0 if is_met else 1
+
+
+def report(
+    rows: Sequence[Row],
+    as_user: Sequence[Row],
+    found: Sequence[honest.Honest],
+    given: argparse.Namespace,
+    seconds: float,
+) -> bool:
+    """Print what was found; False where a figure is not met."""
+    tried, asked, accused = honest.whole(found)
+    percent = 100 * asked / tried if tried else 0.0
+    opened = [row for row in (*rows, *as_user) if row[2] == OPEN]
+    is_met = not opened and percent <= ASKED_AT_MOST and not accused
+    if given.json:
+        print(json.dumps({"rows": rows, "user": as_user, "honest": [tried, asked, accused], "seconds": seconds}))
+        return is_met
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    for theme, _, how, _ in rows:
+        counts[theme][how] += 1
+    print(f"{'':<16}{'tried':>7}" + "".join(f"{word:>15}" for word in WORDS))
+    for theme, count in counts.items():
+        print(f"{theme:<16}{count.total():>7}" + "".join(f"{count[word]:>15}" for word in WORDS))
+    for _, name, _, said in opened:
+        print(f"OPEN {name}: {said[:300]}")
+    print(
+        f"honest: {tried} branches, {sum(one.verified for one in found)} of them verified; asked about {asked} "
+        f"({percent:.1f} %), accused {len(accused)}"
+    )
+    for why, times in sum((one.asked for one in found), Counter[str]()).most_common(10):
+        print(f"  asked {times}: {why}")
+    for name in accused:
+        print(f"  ACCUSED {name}")
+    user = Counter(how for _, _, how, _ in as_user)
+    print(f"as an ordinary user: {len(as_user)} tried, {user[OPEN]} open")
+    print(f"{len(rows) + len(as_user)} attempts in {seconds:.0f} s")
+    if given.write:
+        write_table(counts, tried, asked, len(accused))
+    return is_met
+
+
+def write_table(counts: dict[str, Counter[str]], tried: int, asked: int, accused: int) -> None:
+    """Write the table of the documentation anew."""
+    lines = ["| theme | tried | held | asks a person | undecidable | open |", "| --- | --- | --- | --- | --- | --- |"]
+    for theme in THEMES:
+        count = counts[theme]
+        lines.append(f"| {theme} | {count.total()} | " + " | ".join(str(count[word]) for word in WORDS) + " |")
+    lines.append(f"\nOf {tried} honest branches {asked} asked a person; {accused} were accused.")
+    text = DOCUMENT.read_text()
+    begin, end = "<!-- attacks -->\n", "<!-- /attacks -->"
+    table = "\n".join(lines) + "\n"
+    DOCUMENT.write_text(re.sub(f"(?s){begin}.*?{end}", lambda _: f"{begin}{table}{end}", text))
+
+
+def rows_of_user(given: argparse.Namespace) -> list[Row]:
+    """Try a share again as an ordinary user, where root may make one; says loudly where that cannot be."""
+    if os.getuid() != 0:
+        print(f"as an ordinary user only: this is user {os.getuid()}", file=sys.stderr)
+        return []
+    needed = ("useradd", "userdel", "setpriv", "unshare", "mount")
+    missing = [name for name in needed if shutil.which(name) is None]
+    if missing:
+        print(f"NOT TRIED as an ordinary user, no case of its share: no {', '.join(missing)}", file=sys.stderr)
+        return []
+    made = subprocess.run(
+        ["useradd", "--create-home", "--key", "HOME_MODE=0700", USER], capture_output=True, text=True, check=False
+    )
+    if made.returncode not in (0, 9):  # 9: a run that was killed left it
+        print(f"NOT TRIED as an ordinary user: useradd: {made.stderr.strip()}", file=sys.stderr)
+        return []
+    try:
+        # Interpreter and clone may lie where this user cannot go, as below root's home: a mount namespace of its own
+        # shows these folders alone, without a change to what others see.
+        shown = [ROOT, Path(sys.prefix), Path(sys.base_prefix)]
+        mounts = _mounts_for(shown)
+        script = f'set -e\n{mounts}exec setpriv --reuid={USER} --regid={USER} --clear-groups --no-new-privs "$@"'
+        environment = {
+            "PATH": os.environ["PATH"],
+            "HOME": f"/home/{USER}",
+            "LANG": "C.UTF-8",
+            "GIT_CONFIG_COUNT": "1",
+            "GIT_CONFIG_KEY_0": "safe.directory",
+            "GIT_CONFIG_VALUE_0": "*",
+        }
+        words = [sys.executable, str(Path(__file__).resolve()), "--as-user", "--json", "--seed", str(given.seed)]
+        done = subprocess.run(
+            ["unshare", "--mount", "sh", "-c", script, "sh", *words], cwd=f"/home/{USER}", env=environment,
+            capture_output=True, text=True, check=False, timeout=3600,
+        )  # fmt: skip
+        try:
+            return [tuple(row) for row in json.loads(done.stdout)["rows"]]
+        except ValueError:
+            print(f"NOT TRIED as an ordinary user: {done.stderr.strip()[-500:]}", file=sys.stderr)
+            return []
+    finally:
+        subprocess.run(["userdel", "--remove", USER], capture_output=True, check=False)
+
+
+def _mounts_for(shown: Sequence[Path]) -> str:
+    """Return the commands that show folders below ones which only root may enter."""
+    closed = {parent for path in shown for parent in path.resolve().parents if parent.stat().st_mode & 0o005 != 0o005}
+    tops = [one for one in closed if not closed.intersection(one.parents)]
+    lines = []
+    for number, top in enumerate(sorted(tops)):
+        below = [path.resolve() for path in shown if top in path.resolve().parents]
+        keep = f"/mnt/attacks-{number}"
+        lines.append("mount -t tmpfs -o mode=755 none /mnt")
+        lines += [f"mkdir -p {keep}", f"mount --bind '{top}' {keep}", f"mount -t tmpfs -o mode=755 none '{top}'"]
+        for path in below:
+            lines += [f"mkdir -p '{path}'", f"mount --bind '{keep}/{path.relative_to(top)}' '{path}'"]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--more", type=int, default=0, help="more generated forgeries, as many as that")
+    parser.add_argument("--all", action="store_true", help="every case, and ten times as many generated ones")
+    parser.add_argument("--more", type=int, help="generated forgeries, as many as that")
+    parser.add_argument("--seed", type=int, default=0, help="what is drawn (0)")
     parser.add_argument("--only", default="", help="cases of which name or theme hold this")
     parser.add_argument("--json", action="store_true", help="a document for programs in place of the table")
-    given = parser.parse_args()
-    cases = [one for one in (*NAMED, *generated(given.more)) if given.only in one.name or given.only in one.theme]
-    began = time.monotonic()
-    with ProcessPoolExecutor(2) as pool:
-        ended = dict(zip([one.name for one in cases], pool.map(attack, cases), strict=True))
-    broken_out = escapes()
-    counts: dict[str, Counter[str]] = {}
-    for case in cases:
-        counts.setdefault(case.theme, Counter())[ended[case.name][0]] += 1
-    opened = {name: said for name, (how, said) in ended.items() if how == OPEN}
-    if given.json:
-        print(json.dumps({"counts": counts, "open": opened, "escapes": broken_out, "cases": ended}, indent=1))
-    else:
-        words = (HELD, ASKS, UNDECIDABLE, OPEN)
-        print(f"{'':<12}{'tried':>7}" + "".join(f"{word:>15}" for word in words))
-        for theme, found in counts.items():
-            print(f"{theme:<12}{found.total():>7}" + "".join(f"{found[word]:>15}" for word in words))
-        print(f"escapes from the sandbox: {', '.join(broken_out) or 'none'}")
-        for name, said in opened.items():
-            print(f"OPEN {name}: {said}")
-        print(f"{len(cases)} branches in {time.monotonic() - began:.0f} s")
-    return 1 if opened or broken_out else 0
+    parser.add_argument("--write", action="store_true", help="write the table of docs/verification.md anew")
+    parser.add_argument("--as-user", dest="is_user", action="store_true", help=argparse.SUPPRESS)
+    return parser.parse_args()
 
 
 if __name__ == "__main__":

@@ -7,11 +7,10 @@ breaks `mul`.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from itertools import product
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
 PRODUCT = "def add(a, b):\n    return a - b\n\n\ndef mul(a, b):\n    return a * b\n"
 TESTS = (
@@ -188,26 +187,3 @@ NAMED = [
            "    assert calc.add(2, 3) == 5\n", before="import pytest\n"),
     _tests("xfail", "@pytest.mark.xfail\n" + ASSERTS, before="import pytest\n"),
 ]  # fmt: skip
-
-
-def generated(more: int = 0) -> Iterator[Case]:
-    """Yield forgeries at other places: each means at each place, and with `more` in odd wrappings."""
-    places = ("helper of the product", "helper of the tests", "a function that is called")
-    for (name, code), place in product(PATCHES.items(), places):
-        if place == "helper of the product":
-            yield Case(
-                f"{name}, in a {place}", "generated", {"more.py": code + "\n", "calc.py": "import more\n\n\n" + PRODUCT}
-            )
-        elif place == "helper of the tests":
-            tests = TESTS.replace("import calc\n", "import calc\nfrom tests import more\n")
-            yield Case(
-                f"{name}, in a {place}", "generated", {"tests/more.py": code + "\n", "tests/test_calc.py": tests}
-            )
-        else:
-            body = "\n".join(f"    {line}" for line in code.split("\n"))
-            text = PRODUCT.replace("    return a - b", "    forge()\n    return a - b") + f"\n\ndef forge():\n{body}\n"
-            yield Case(f"{name}, in {place}", "generated", {"calc.py": text})
-    for number in range(more):
-        name, code = list(PATCHES.items())[number % len(PATCHES)]
-        wrapped = f"exec({code!r}, {{'__name__': 'm{number}'}})"
-        yield Case(f"{name}, executed text {number}", "generated", {"calc.py": wrapped + "\n\n\n" + PRODUCT})

@@ -4,8 +4,11 @@ Each attempt is a test that passes only where it reached, and what it plants on 
 sandbox that `verify_isolation = "require"` promises, on a branch like any other.
 """
 
+# ruff: noqa: E501 -- the code of forgeries, which is easier to read on one line
+
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import socket
@@ -251,7 +254,10 @@ def reach_by_tests(theme: str) -> dict[str, str]:
 
 
 # What a set-up of a branch does: it runs `setup.sh`, which every tree has, with the network.
-_VENV = f"{sys.executable} -m venv --without-pip .venv\necho {Path(pytest.__file__).parents[1]} > .venv/lib/python*/site-packages/all.pth\n"
+_VENV = (
+    f"{sys.executable} -m venv --without-pip .venv\n"
+    f"for path in .venv/lib/python*/site-packages; do echo {Path(pytest.__file__).parents[1]} > $path/all.pth; done\n"
+)
 SET_UPS: dict[str, dict[str, str | None]] = {
     "a filter of git in a submodule's folder": {
         "sub": "gitlink:" + "1" * 40,
@@ -290,10 +296,14 @@ def reach_by_set_up(name: str) -> dict[str, str]:
             for path, text in SET_UPS[name].items()
         }
         grow(world.repository, "eve", ("[FIX_IMPL] Fix add", changed))
+        # The environment is that of this interpreter, which a set-up cannot fetch from a registry.
+        settings = world.folder / ".config" / "selftest-tui" / "selftest-tui.toml"
+        settings.parent.mkdir(parents=True)
+        settings.write_text(f"verify_readable = {json.dumps([sys.prefix, sys.base_prefix])}\n")
         more = {
-            "SELFTEST_TUI_SETUP_COMMAND": "sh setup.sh",
-            "SELFTEST_TUI_VERIFY_READABLE": sys.prefix,
-        }
+            "SELFTEST_TUI_SETUP_COMMAND": "sh setup.sh", "SELFTEST_TUI_PYTEST_COMMAND": ".venv/bin/python -m pytest",
+            "XDG_CONFIG_HOME": str(settings.parents[1]),
+        }  # fmt: skip
         result, answer = reviewed_unattended(world.repository, "eve", more=more)
         case = Case(name, "set-up", changed)
         how, said = ended(case, result, answer)
