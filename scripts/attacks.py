@@ -8,8 +8,8 @@ or shown as passed without a mark that asks a person, where an attempt reached t
 honest branches were asked about or one was accused. Undecidable branches, which `docs/verification.md` names, are
 counted apart. Started by root, some are tried again by an ordinary user, who is made for it and removed.
 
-Without `--all` it tries a share, drawn by the seed, that fits into five minutes on two cores. `--all --write` writes the
-table of `docs/verification.md`; a test compares its numbers of cases.
+Without `--all` it tries a share, drawn by the seed, that fits into five minutes on two cores. `--all --write` writes
+the table of `docs/verification.md`; a test compares its numbers.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def try_washer(name: str) -> list[Row]:
 def try_probe(_: str) -> list[Row]:
     """Try the probe that every verification begins with."""
     with tempfile.TemporaryDirectory(prefix="attacks-") as name:
-        _, could = probe({"PATH": os.environ["PATH"], "HOME": name})
+        _output, could = probe({"PATH": os.environ["PATH"], "HOME": name})
     said = "the probe did not run" if could is None else ", ".join(could)
     return [("host: probe", "the probe", OPEN if said else HELD, said)]
 

@@ -38,7 +38,8 @@ PROGRAMS = (
 )  # fmt: skip
 ALIASES = ("status", "diff", "diff-tree", "rev-parse", "config", "cat-file", "bundle", "merge-tree", "ls-tree")
 HOOKS = (
-    "post-checkout", "post-index-change", "pre-commit", "post-commit", "reference-transaction", "pre-push", "post-merge",
+    "post-checkout", "post-index-change", "pre-commit", "post-commit", "reference-transaction", "pre-push",
+    "post-merge",
     "post-rewrite", "pre-auto-gc", "fsmonitor-watchman", "update", "pre-receive", "post-receive", "proc-receive",
 )  # fmt: skip
 TEST = "from shop import f\n\n\ndef test_f():\n    assert f() == 1\n"

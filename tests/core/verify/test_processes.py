@@ -42,7 +42,8 @@ def test_nothing_outside_of_the_sandbox_is_started_in_a_slot_or_told_of_it(tmp_p
     environ = {**os.environ, **SETTINGS, "HOME": str(tmp_path), "XDG_CACHE_HOME": str(cache)}
     sets = {
         "setup_command": "mkdir .venv && touch .venv/made made.txt && env > $XDG_CACHE_HOME/fetched",
-        "verify_command": f"{sys.executable} -m pytest", "verify_readable": os.pathsep.join((sys.prefix, sys.base_prefix)),
+        "verify_command": f"{sys.executable} -m pytest",
+        "verify_readable": os.pathsep.join((sys.prefix, sys.base_prefix)),
     }  # fmt: skip
     words = ["verify", "--batch", "--base", "main", "ada", "eve"]
     words += [word for name, value in sets.items() for word in ("--set", f"{name}={value}")]
