@@ -50,6 +50,7 @@ class LocalVerifier:
         self._base = ""
         self._is_closed = threading.Event()
         self.is_isolated = testing.isolation.is_isolated
+        self.makes_environments = testing.environment.setup is not None
         self.processes = 0
         self.checkouts = 0
 

@@ -20,14 +20,22 @@ from selftest_core.git.object_store import ObjectStore
 from selftest_core.paths import cache_folder
 from selftest_core.review.changes.inputs import own_folder
 from selftest_core.run.outcome.claims import ChosenIsolation, ClaimResult, ClaimVerdict
+from selftest_core.verify.commands.setup import why_environment_differs
 from selftest_core.verify.control import turn_tree
 from selftest_core.verify.environment import Testing, find_testing
 from selftest_core.verify.folders.hostile import remove_tree
 from selftest_core.verify.kept.results import Results
 from selftest_core.verify.local import LocalVerifier, jobs_of
 from selftest_core.verify.sandbox import choose_isolation
-from selftest_core.verify.schedule import PASSED_ALL_THE_SAME, STAYS_GREEN, can_fail, judge_tests, run_once
-from selftest_core.verify.verdicts import UNIMPORTABLE, Result, Verdict
+from selftest_core.verify.schedule import (
+    MOST_SIBLINGS,
+    PASSED_ALL_THE_SAME,
+    STAYS_GREEN,
+    can_fail,
+    judge_tests,
+    run_once,
+)
+from selftest_core.verify.verdicts import Result, Verdict
 from selftest_core.verify.verifier import Driver, StoppedError
 
 if TYPE_CHECKING:
@@ -182,17 +190,48 @@ class ArrivalVerifier:
             driver, tree = Driver(verifier, results), desk.tree_of(commit)
             found = driver.drive(judge_tests(tree, (test,), "claim"))[test]
             results.purge(((test, tree),) if found.verdict is Verdict.FLAKY else ())
-            if found.verdict is Verdict.RED and found.runs[0].reason == UNIMPORTABLE:
-                # Where no tree's test can be imported, it is the environment here that lacks something.
-                before = driver.drive(judge_tests(desk.tree_of(self._base), (test,), "base"))[test]
-                if before.runs[0].reason == UNIMPORTABLE:
-                    reason = "its file cannot be imported here, nor that of the base: see `verify_command`"
-                    return ClaimVerdict(ClaimResult.UNKNOWN, reason, found.runs[0].output)
+            if found.verdict is Verdict.RED:
+                doubt = self._doubt(desk, verifier, driver, results, test, commit, found)
+                if doubt:
+                    return ClaimVerdict(ClaimResult.UNKNOWN, doubt, found.runs[-1].output)
             if found.verdict is Verdict.GREEN:
                 unproved = self._control(desk, driver, tree, test)
                 if unproved is not None:
                     return unproved
         return verdict_on_claim(found)
+
+    def _doubt(
+        self,
+        desk: ArrivalDesk,
+        verifier: LocalVerifier,
+        driver: Driver,
+        results: Results,
+        test: str,
+        commit: str,
+        found: Judged,
+    ) -> str:
+        """Return the reason why a red test refutes no claim: nothing shows that it can pass here; empty for none."""
+        last, base = found.runs[-1], desk.tree_of(self._base)
+        if last.lacks:
+            return last.reason
+        if last.is_unimportable:
+            before = driver.drive(run_once(base, test, "base"))
+            if before.is_unimportable:
+                return f"{last.reason}; nor can that of the base: see `verify_command`"
+        if not verifier.makes_environments:
+            changed = desk.store.git.ask("diff-tree", "-r", "-z", "--name-only", base, desk.tree_of(commit))
+            differs = why_environment_differs(changed.split("\0"))
+            if differs:
+                return differs
+        if results.has_passed():
+            return ""
+        folder = test.partition("::")[0].rpartition("/")[0]
+        collected, _ = verifier.collect(base, lambda root: [folder] if folder and (root / folder).is_dir() else [])
+        siblings = [one for one in collected.tests if one != test][:MOST_SIBLINGS]
+        passed = driver.drive(judge_tests(base, siblings, "ground"))
+        if any(one.verdict is Verdict.GREEN for one in passed.values()):
+            return ""
+        return "no test of the base has passed here, so that nothing shows that this one can: see `verify_command`"
 
     def _control(self, desk: ArrivalDesk, driver: Driver, tree: str, test: str) -> ClaimVerdict | None:
         """Run a green test where it must fail; None where it does, or where that cannot be made of its file."""

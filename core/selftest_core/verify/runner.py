@@ -29,7 +29,7 @@ from selftest_core.verify.commands.contained import (
 )
 from selftest_core.verify.commands.junit import collect_reported, is_reported, run_reported
 from selftest_core.verify.schedule import Order
-from selftest_core.verify.verdicts import UNIMPORTABLE, Execution, Result
+from selftest_core.verify.verdicts import LACKS, UNIMPORTABLE, Execution, Result, find_missing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -332,14 +332,10 @@ class PytestProcess:
         elif "ended" in line:
             reason = self._why_absent(line)
             word = Result.NOT_RUN if reason else str(line["result"])
+            result, output = Result(word) if word in set(Result) else Result.ERROR, str(line["output"])
+            reason = reason or (self._why_lacking(output) if result.is_red else "")
             held = line.get("assertions")
-            run = Execution(
-                Result(word) if word in set(Result) else Result.ERROR,
-                float(line["seconds"]),
-                str(line["output"]),
-                reason,
-                held if isinstance(held, int) else None,
-            )
+            run = Execution(result, float(line["seconds"]), output, reason, held if isinstance(held, int) else None)
             self._end(str(line["ended"]), run)
         elif "foreign" in line:
             self._foreign += [str(path) for path in line["foreign"]]
@@ -359,6 +355,18 @@ class PytestProcess:
             str(touched) if touched in self._absent else next((one for one in self._absent if _names(said, one)), None)
         )
         return "" if path is None else f"it needs {path}, {self._absent[path]}, whose content is not in the repository"
+
+    def _why_lacking(self, output: str) -> str:
+        missing = find_missing(output, self._is_in_tree)
+        return f"{LACKS}{missing}" if missing else ""
+
+    def _is_in_tree(self, name: str) -> bool:
+        """True for a module of the laid tree, and for a path that tests see in it or that they may write to."""
+        if os.path.isabs(name):  # noqa: PTH117 -- a word of a test's output
+            own = (place_of(self._slot, self._testing), self._slot.home, self._slot.exchange)
+            return name.startswith((*(f"{path}/" for path in own), "/tmp/"))
+        folders = [self._slot.untouched / folder for folder in ("", "src", "lib", "tests", "test")]
+        return any((folder / name).is_dir() or (folder / f"{name}.py").is_file() for folder in folders)
 
     def _end(self, test: str, run: Execution) -> None:
         is_begun, self._begun = test == self._begun, ""
@@ -390,7 +398,7 @@ class PytestProcess:
                 line = {"result": "error", "output": self._errors[file], "absent": self._absent_in_files.get(file)}
                 reason = self._why_absent(line)
                 result = Result.NOT_RUN if reason else Result.ERROR
-                found[test] = Execution(result, None, self._errors[file], reason or UNIMPORTABLE)
+                found[test] = Execution(result, None, self._errors[file], reason or self._why_unimportable(file))
             elif test not in self._collected:
                 found[test] = Execution(Result.MISSING, None, "", "not collected on this tree")
         if self._begun in self._tests and self._begun not in found and not self._should_stop():
@@ -411,6 +419,11 @@ class PytestProcess:
             if test not in self._found:
                 self._on_run(test, found[test])
         return found
+
+    def _why_unimportable(self, file: str) -> str:
+        said = self._errors[file]
+        last = next((line.strip() for line in reversed(said.splitlines()) if line.strip()), "")
+        return f"{UNIMPORTABLE}: {self._why_lacking(said) or last[-200:]}"
 
     def _all(self, reason: str, output: str, result: Result = Result.NOT_RUN) -> dict[str, Execution]:
         runs = {test: Execution(result, None, output, reason) for test in self._tests}

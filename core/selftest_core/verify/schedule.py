@@ -30,7 +30,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
 
 from selftest_core.frozen import dataclass
-from selftest_core.verify.verdicts import UNIMPORTABLE, Effect, Execution, Result, Verdict, effect_of, verdict_of
+from selftest_core.verify.verdicts import Effect, Execution, Result, Verdict, effect_of, verdict_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
@@ -42,6 +42,8 @@ CONFIRMATIONS = 2
 MANY, MANY_PART = 10, 0.3
 """Reds, and their part of all tests, from which a common cause is assumed: three are looked at first."""
 SAMPLE = 3
+MOST_SIBLINGS = 5
+"""Tests of the base of which one has to pass before anybody is accused, where nothing has passed yet."""
 MOST_AFFECTING = 4
 """Changes that affect a test which nobody owns, of which it is asked whether one had turned it green."""
 _SKIPPED = frozenset({Result.SKIPPED, Result.XFAILED, Result.MISSING, Result.NOT_RUN})
@@ -60,7 +62,7 @@ class Item:
 
     `own_tree`: the tree of the agent's own branch, None where there is none to judge the claim on; `own_trees`: of
     another agent that made the same change, by the test that is its own. `affected`: tests of nobody that it may turn
-    green or red.
+    green or red. `doubt`: why its agent may have had another environment than the tests have here.
     """
 
     id: str
@@ -69,6 +71,7 @@ class Item:
     own_tree: str | None = None
     own_trees: Mapping[str, str] = field(default_factory=dict)
     affected: tuple[str, ...] = ()
+    doubt: str = ""
 
 
 class Line(Protocol):
@@ -227,13 +230,19 @@ def verify(
     thrice = yield from _together([_run_all(candidate, test, "flaky before") for test in green], memory)
     afters |= dict(zip(green, thrice, strict=True))
     lasting = [test for test in tests if afters[test] is Verdict.RED]
+    # Where nothing has passed, the environment may be the reason, and nobody is accused.
+    is_proved = Verdict.GREEN in afters.values() or not lasting
+    siblings = [] if is_proved else [(line.prefix(0), test, "ground") for test in sorted(of_base)[:MOST_SIBLINGS]]
+    proofs = yield from _together([_once(*asked) for asked in siblings], memory)
+    is_proved = is_proved or any(run.result is Result.PASSED for run in proofs)
 
     causes: dict[str, _Cause] = {}
     hints: list[int] = []
     for part in (_spread(lasting, SAMPLE), lasting) if _have_common_cause(lasting, tests) else (lasting,):
         left = [test for test in part if test not in causes]
         found = yield from _together(
-            [_investigate(line, test, owners[test], affecting[test], hints) for test in left], memory
+            [_investigate(line, test, owners[test], affecting[test], hints, is_proved=is_proved) for test in left],
+            memory,
         )
         causes |= dict(zip(left, found, strict=True))
         hints += sorted({cause.culprit for cause in found if cause.culprit is not None} - set(hints))
@@ -258,6 +267,7 @@ def verify(
         after = Verdict.CANNOT_FAIL if cause.cannot_fail else afters[test]
         after = Verdict.FLAKY if cause.is_flaky else after
         after = Verdict.ORDER_DEPENDENT if cause.is_order_dependent else after
+        after = Verdict.UNKNOWN if cause.is_unknown else after
         reports.append(
             TestReport(
                 test=test,
@@ -285,6 +295,7 @@ class _Cause:
     is_order_dependent: bool = False
     cannot_fail: bool = False
     fixer: int | None = None
+    is_unknown: bool = False
 
 
 _FLAKY = _Cause(reason="flaky while its cause was looked for", is_flaky=True)
@@ -298,10 +309,19 @@ def _effect(before: Verdict, after: Verdict, cause: _Cause) -> Effect:
 
 
 def _investigate(
-    line: Line, test: str, owners: Sequence[int], affecting: Sequence[int], hints: Sequence[int]
+    line: Line, test: str, owners: Sequence[int], affecting: Sequence[int], hints: Sequence[int], *, is_proved: bool
 ) -> _Task[_Cause]:
-    """Find out why a test stays red on the candidate. `hints`: changes that break others, which are left out first."""
+    """Find out why a test stays red on the candidate. `hints`: changes that break others, which are left out first.
+
+    `is_proved`: some test has passed in this environment.
+    """
     items, count = line.items, len(line.items)
+    first = yield _Ask(line.prefix(count), test, 0, "candidate")
+    if first.lacks or first.is_unimportable:
+        before = yield from _once(line.prefix(0), test, "base")
+        # What the base can do here, and the candidate cannot, is red like any other.
+        if before.result is not Result.PASSED and (first.lacks or before.is_unimportable):
+            return _Cause(reason=first.reason, is_unknown=True)
     for place in hints:
         if place not in owners:
             rest = line.only([number for number in range(count) if number != place])
@@ -317,13 +337,20 @@ def _investigate(
                 return (yield from _bisect_if_red_alone(line, line.prefix, range(count), test, place + 1))
         return _Cause(reason=f"{at_base} on the base too")
     failing: list[int] = []
+    doubts: list[str] = []
     for place in owners:
         tree = items[place].own_trees.get(test, items[place].own_tree)
+        run = None if tree is None else (yield from _once(tree, test, "agent's own tree"))
         # A run that says nothing, such as one whose set-up failed, accuses nobody.
-        if tree is not None and (yield from _once(tree, test, "agent's own tree")).result.is_red:
+        if run is not None and run.result.is_red:
             failing.append(place)
+            doubts += [why for why in (items[place].doubt, run.reason if run.lacks else "") if why]
     if len(failing) == len(owners):
         claims = tuple(place for place in failing if test in items[place].claimed)
+        if claims and not is_proved:
+            doubts.append("no test has passed here, so that nothing shows that this one can")
+        if doubts:
+            return _Cause(reason=f"red on the agent's own tree too; {doubts[0]}", is_unknown=True)
         return _Cause(false_claims=claims, reason="red on the agent's own tree too")
 
     last = max(place for place in owners if place not in failing)
@@ -471,7 +498,7 @@ def _confirm(with_it: str, without_it: str, test: str, place: int) -> _Task[_Cau
 
 def can_fail(run: Execution) -> bool:
     """True for a run of a control in which the test did fail, as it must."""
-    return run.result.is_red and run.reason != UNIMPORTABLE
+    return run.result.is_red and not run.is_unimportable
 
 
 def _middle(low: int, high: int) -> int:

@@ -6,17 +6,59 @@ verdicts before and after a change. Only `passed` counts as green: a skipped or 
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from selftest_core.frozen import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 
 UNIMPORTABLE = "its file cannot be imported"
-"""The reason of a test that is red since its file could not be collected."""
+"""How the reason begins of a test that is red since its file could not be collected."""
+LACKS = "tests may lack something here: "
+"""How the reason goes on of a red test that may miss something which its agent had."""
+_MODULE = re.compile(r"No module named '?([\w.]+)")
+_VARIABLE = re.compile(r"KeyError: '([A-Z][A-Z0-9_]+)'")
+_FILE = re.compile(r"(?:FileNotFoundError|PermissionError|NotADirectoryError): \[Errno \d+\] [^:\n]+: '([^'\n]+)'")
+_MISSING = (
+    (re.compile(r"name resolution|Name or service not known|Network is unreachable|No route to host"), "the network"),
+    (re.compile(r"not a git repository"), "the .git folder of the project"),
+    (
+        re.compile(r"tell me who you are|identity unknown|empty ident name"),
+        "an identity for git (user.name, user.email)",
+    ),
+    (re.compile(r"ConnectionRefusedError"), "a service that listens on this machine"),
+    (re.compile(r"Read-only file system"), "the right to write outside of the tree"),
+)
+_LONGEST = 20_000
+
+
+def find_missing(output: str, is_in_tree: Callable[[str], bool]) -> str:
+    """Return what a red test may have missed that another machine has, by what it printed; empty for nothing.
+
+    `is_in_tree`: tells of a module, by the first part of its name, and of an absolute path whether it is the tree's
+    own: then it is the change that lacks it.
+    """
+    said = output[-_LONGEST:]
+    for found in _MODULE.finditer(said):
+        if not is_in_tree(found[1].partition(".")[0]):
+            return f"the module {found[1]}"
+    for pattern, what in _MISSING:
+        if pattern.search(said):
+            return what
+    variable = _VARIABLE.search(said)
+    if variable is not None and "environ" in said:
+        return f"the variable {variable[1]}"
+    for found in _FILE.finditer(said):
+        name = found[1]
+        if name.startswith("/") and not is_in_tree(name):
+            return name
+        if "/" not in name and "subprocess" in said:
+            return f"the program {name}"
+    return ""
 
 
 class Result(StrEnum):
@@ -91,6 +133,16 @@ class Execution:
     output: str = ""
     reason: str = ""
     assertions: int | None = None
+
+    @property
+    def is_unimportable(self) -> bool:
+        """True where it is red since its file could not be collected."""
+        return self.reason.startswith(UNIMPORTABLE)
+
+    @property
+    def lacks(self) -> bool:
+        """True where it is red, and may have missed something that its agent had: it accuses nobody."""
+        return LACKS in self.reason
 
 
 def verdict_of(runs: Sequence[Execution], alone: Execution | None = None) -> Verdict:

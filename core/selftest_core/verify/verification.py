@@ -15,11 +15,12 @@ from selftest_core.review.changes.kinds import Kind, kind_of_path
 from selftest_core.review.pull_request import VerifiedTests
 from selftest_core.review.resolutions import answers_of
 from selftest_core.verify import schedule
+from selftest_core.verify.commands.setup import why_environment_differs
 from selftest_core.verify.control import is_plain_addition, turn_tree, with_entries
 from selftest_core.verify.ownership import Owned, changes_judge, files_with_tests, find_owned, is_test_file
 from selftest_core.verify.runner import Collected
 from selftest_core.verify.schedule import Order, TestReport
-from selftest_core.verify.verdicts import UNIMPORTABLE, Effect, Verdict
+from selftest_core.verify.verdicts import Effect, Verdict
 from selftest_core.verify.verifier import Driver, stopped
 
 if TYPE_CHECKING:
@@ -169,16 +170,25 @@ class ReviewLine:
         self.controlled: set[str] = set()
         self._controls: dict[str, tuple[str, Collection[str]]] = {}
 
-    def assign(self, owned: Mapping[str, Owned], evidence: Mapping[str, Evidence]) -> None:
+    def assign(
+        self, owned: Mapping[str, Owned], evidence: Mapping[str, Evidence], *, makes_environments: bool = True
+    ) -> None:
         """Take in which tests each change owns, and what agents say of them.
+
+        `makes_environments`: each tree gets the environment that its manifests ask for.
 
         A claim is about the whole branch of its agent. It belongs to the changes that the fewest agents share, so that
         those who made one of them too are not to blame for it; where part of the branch is not applied, what others
         made too is judged by the tests of the others.
         """
-        self.items = tuple(self._scheduled(change, owned[change.oid], evidence) for change in self.changes)
+        self.items = tuple(
+            self._scheduled(change, owned[change.oid], evidence, makes_environments=makes_environments)
+            for change in self.changes
+        )
 
-    def _scheduled(self, change: Change, owned: Owned, evidence: Mapping[str, Evidence]) -> schedule.Item:
+    def _scheduled(
+        self, change: Change, owned: Owned, evidence: Mapping[str, Evidence], *, makes_environments: bool
+    ) -> schedule.Item:
         tests = {test: agent for agent in change.agents if agent in evidence for test, _ in evidence[agent].tests}
         same = (*change.agents, *self.others.get(change.oid, ()))
         tests_of_all = {test: agent for agent in same if agent in evidence for test, _ in evidence[agent].tests}
@@ -194,7 +204,10 @@ class ReviewLine:
         )
         own = [self._own_trees[agent] for agent in change.agents if agent in self._own_trees]
         by_test = {test: self._own_trees[agent] for test, agent in tests.items() if agent in self._own_trees}
-        return schedule.Item(change.oid, tuple(judged), claimed, own[0] if own else None, by_test, owned.affected)
+        doubt = "" if makes_environments else why_environment_differs(one.path for one in change.paths)
+        return schedule.Item(
+            change.oid, tuple(judged), claimed, own[0] if own else None, by_test, owned.affected, doubt
+        )
 
     def prefix(self, count: int) -> str:
         """Return the tree with the first `count` changes."""
@@ -302,7 +315,7 @@ def verify_line(
     if collected.reason or base.reason:
         why = collected.reason or f"the tests of the base cannot be collected: {base.reason}"
         return _unknown(engine, reviewed, line, tree, why, is_whole_suite=is_whole_suite)
-    line.assign(owned, evidence)
+    line.assign(owned, evidence, makes_environments=verifier.makes_environments)
     affected = dict.fromkeys(test for one in owned.values() for test in one.affected)
     is_whole_suite = is_whole_suite or collected.is_opaque
     # Of a file that cannot be imported any more no test is collected: those of the base are red.
@@ -366,7 +379,7 @@ def _refuted(items: Sequence[schedule.Item], results: Results) -> dict[str, list
         for test in item.claimed:
             tree = item.own_trees.get(test, item.own_tree)
             runs = [tree and results.find(tree, test, number) for number in range(schedule.REPEATS + 1)]
-            if all(run and run.result.is_red and run.reason != UNIMPORTABLE for run in runs):
+            if all(run and run.result.is_red and not (run.is_unimportable or run.lacks) for run in runs):
                 found.setdefault(test, []).append(item.id)
     return found
 
@@ -622,7 +635,7 @@ def _judge(
         return Verified.UNKNOWN, f"{first.test} cannot fail here{by}: {first.reason}"
     first = next((one for one in tests if one.after is not Verdict.GREEN), None)
     if first is not None:
-        why = first.runs[0].reason if first.runs else ""
+        why = first.reason or (first.runs[0].reason if first.runs else "")
         return Verified.UNKNOWN, f"{first.test}: {why or first.after}"
     return Verified.PASSED, ""
 

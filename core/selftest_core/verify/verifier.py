@@ -34,9 +34,13 @@ def stopped() -> StoppedError:
 
 
 class Verifier(Protocol):
-    """Runs tests on trees. Counters are of its whole life; `is_isolated`: no test can reach the user's checkout."""
+    """Runs tests on trees. Counters are of its whole life; `is_isolated`: no test can reach the user's checkout.
+
+    `makes_environments`: tests run in what a set-up makes of the manifests of their tree.
+    """
 
     is_isolated: bool
+    makes_environments: bool
     processes: int
     checkouts: int
 

@@ -178,6 +178,7 @@ class ScriptedVerifier:
     """Answers the jobs of a known line from its truth, as a `Verifier`; counts each run of each test on each tree."""
 
     is_isolated = True
+    makes_environments = True
     is_stopped = False
 
     def __init__(self, line: KnownLine) -> None:

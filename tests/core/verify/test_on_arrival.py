@@ -119,7 +119,28 @@ def test_what_this_machine_cannot_import_accuses_nobody(tmp_path: Path) -> None:
     repository.git("checkout", "-q", "main")
     (one,) = verified(repository, environ, [("tests/test_need.py::test_it", "lea")])
     assert one.result is ClaimResult.UNKNOWN
-    assert "nor that of the base" in one.reason
+    assert "the module only_there" in one.reason
+
+
+def test_who_changes_a_manifest_or_lacks_something_here_is_not_accused(tmp_path: Path) -> None:
+    repository, environ = make_shop(tmp_path / "shop"), environ_of(tmp_path)
+    files = {
+        "adds": {"shop/ada.py": "import of_a_new_dependency\n", "requirements.txt": "of-a-new-dependency\n"},
+        "wrong": {"shop/ada.py": "def f():\n    return 0\n", "requirements.txt": "of-a-new-dependency\n"},
+        "needs": {"shop/ada.py": "import os\n\n\ndef f():\n    return os.environ['SHOP_KEY']\n"},
+        "lies": {"shop/ada.py": "def f():\n    return 0\n"},
+    }
+    for name, changed in files.items():
+        repository.git("checkout", "-q", "-b", name, "main")
+        repository.commit(name, changed)
+    repository.git("checkout", "-q", "main")
+    claims = [("tests/test_ada.py::test_f", name) for name in files]
+    adds, wrong, needs, lies = verified(repository, environ, claims)
+    assert [one.result for one in (adds, wrong, needs)] == [ClaimResult.UNKNOWN] * 3
+    assert lies.result is ClaimResult.FAILED
+    assert "the module of_a_new_dependency" in adds.reason
+    assert "requirements.txt" in wrong.reason
+    assert "the variable SHOP_KEY" in needs.reason
 
 
 def test_a_cancelled_verification_ends_its_processes(tmp_path: Path) -> None:

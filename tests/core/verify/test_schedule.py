@@ -11,7 +11,7 @@ import pytest
 
 from core.verify.known_truth import FIGURES, KnownLine, count
 from selftest_core.verify.schedule import ALONE, REPEATS, SAMPLE, Item, Job, verify
-from selftest_core.verify.verdicts import Effect, Execution, Result, Verdict
+from selftest_core.verify.verdicts import LACKS, UNIMPORTABLE, Effect, Execution, Result, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -104,6 +104,7 @@ class Scripted:
         self.items = items
         self.results = results
         self.as_base: dict[str, str] = {}
+        self.reasons: dict[tuple[str, str], str] = {}
         self.asked: list[tuple[str, str, int]] = []
 
     def prefix(self, count: int) -> str:
@@ -137,7 +138,9 @@ class Scripted:
                 for test, number in job.runs:
                     self.asked.append((job.tree, test, number))
                     several = self.results.get((job.tree, test), [Result.PASSED])
-                    answers[job][test] = Execution(several[min(number if number != ALONE else -1, len(several) - 1)])
+                    result = several[min(number if number != ALONE else -1, len(several) - 1)]
+                    reason = self.reasons.get((job.tree, test), "") if result.is_red else ""
+                    answers[job][test] = Execution(result, reason=reason)
             try:
                 jobs = steps.send(answers)
             except StopIteration as end:
@@ -188,6 +191,48 @@ def test_a_red_test_without_a_claim_is_no_lie() -> None:
     line = Scripted([quiet], {("prefix 1", "t"): [F], ("own a", "t"): [F], ("before", "t"): [F]})
     found = line.verify()["t"]
     assert (found.false_claims, found.effect) == ((), Effect.STILL_RED)
+
+
+RED_EVERYWHERE = {("prefix 2", "t"): [F], ("prefix 0", "t"): [F], ("own a", "t"): [F], ("before", "t"): [F]}
+
+
+def test_who_lacks_something_here_is_not_accused() -> None:
+    for places in (("prefix 2", "own a"), ("own a",)):
+        line = Scripted([item("a", "t"), item("b", "u")], RED_EVERYWHERE)
+        line.reasons = {(place, "t"): f"{LACKS}the module libcore" for place in places}
+        found = line.verify()["t"]
+        assert (found.after, found.false_claims) == (Verdict.UNKNOWN, ())
+        assert "the module libcore" in found.reason
+
+
+def test_what_the_base_can_do_here_and_the_candidate_cannot_has_its_breaker() -> None:
+    line = Scripted([item("a", "u"), item("b", "v")], {("prefix 2", "t"): [F], ("prefix 1", "t"): [P]})
+    line.reasons = {("prefix 2", "t"): f"{LACKS}the module of_b"}
+    found = line.verify(suite=["t"])["t"]
+    assert (found.after, found.culprit) == (Verdict.RED, "b")
+
+
+def test_whose_environment_may_have_been_another_is_not_accused() -> None:
+    line = Scripted([replace(item("a", "t"), doubt="it changes pyproject.toml"), item("b", "u")], RED_EVERYWHERE)
+    found = line.verify()["t"]
+    assert (found.after, found.false_claims) == (Verdict.UNKNOWN, ())
+    assert "pyproject.toml" in found.reason
+
+
+def test_nobody_is_accused_where_nothing_has_passed() -> None:
+    line = Scripted([item("a", "t")], {key: [F] for key in (("prefix 1", "t"), ("own a", "t"), ("prefix 0", "v"))})
+    found = line.verify(of_base=("v",))["t"]
+    assert (found.after, found.false_claims) == (Verdict.UNKNOWN, ())
+    line.results["prefix 0", "v"] = [P]
+    found = line.verify(of_base=("v",))["t"]
+    assert (found.after, found.false_claims) == (Verdict.RED, ("a",))
+
+
+def test_what_neither_side_can_import_is_unknown() -> None:
+    reason = f"{UNIMPORTABLE}: No module named 'x'"
+    line = Scripted([item("a", "t"), item("b", "u")], RED_EVERYWHERE)
+    line.reasons = {("prefix 2", "t"): reason, ("prefix 0", "t"): reason}
+    assert line.verify()["t"].after is Verdict.UNKNOWN
 
 
 def test_a_test_that_was_flaky_before_must_pass_three_times() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from selftest_core.verify.verdicts import Effect, Execution, Result, Verdict, effect_of, verdict_of
+from selftest_core.verify.verdicts import Effect, Execution, Result, Verdict, effect_of, find_missing, verdict_of
 
 P, F, S, X, M, T = Result.PASSED, Result.FAILED, Result.SKIPPED, Result.XFAILED, Result.MISSING, Result.TIMEOUT
 
@@ -52,3 +52,27 @@ def test_verdict(results: list[Result], verdict: Verdict) -> None:
 )
 def test_effect(before: Verdict | None, after: Verdict, effect: Effect) -> None:
     assert effect_of(before, after) is effect
+
+
+@pytest.mark.parametrize(
+    ("output", "missing"),
+    [
+        ("E   ModuleNotFoundError: No module named 'libcore'", "the module libcore"),
+        ("E   ModuleNotFoundError: No module named 'libcore.parts'", "the module libcore.parts"),
+        ("E   ModuleNotFoundError: No module named 'shop.new'", ""),
+        ("fatal: not a git repository (or any of the parent directories): .git", "the .git folder of the project"),
+        ("Author identity unknown\n*** Please tell me who you are.", "an identity for git (user.name, user.email)"),
+        ("socket.gaierror: [Errno -3] Temporary failure in name resolution", "the network"),
+        ("    return self.data[key]\nos.environ['SHOP_URL']\nKeyError: 'SHOP_URL'", "the variable SHOP_URL"),
+        ("KeyError: 'SHOP_URL'", ""),
+        ("ConnectionRefusedError: [Errno 111] Connection refused", "a service that listens on this machine"),
+        ("FileNotFoundError: [Errno 2] No such file or directory: '/home/ann/.netrc'", "/home/ann/.netrc"),
+        ("FileNotFoundError: [Errno 2] No such file or directory: '/tree/data.json'", ""),
+        ("FileNotFoundError: [Errno 2] No such file or directory: 'data.json'", ""),
+        ("subprocess.py:1950\nFileNotFoundError: [Errno 2] No such file or directory: 'node'", "the program node"),
+        ("OSError: [Errno 30] Read-only file system: '/etc/x'", "the right to write outside of the tree"),
+        ("assert 1 == 2", ""),
+    ],
+)
+def test_what_a_red_test_may_have_missed_is_named(output: str, missing: str) -> None:
+    assert find_missing(output, lambda name: name == "shop" or name.startswith("/tree/")) == missing

@@ -25,7 +25,7 @@ from selftest_core.verify.commands.contained import contained_variables, run_in_
 from selftest_core.verify.folders.hostile import remove_tree
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
     from selftest_core.verify.environment import Setup, Testing
@@ -138,6 +138,12 @@ def _digest(entries: Sequence[str], setup: Setup) -> str:
         named = set(setup.command.split())
     lines = [line for line in entries if _is_manifest(line.partition("\t")[2], named)]
     return hashlib.sha256(json.dumps(lines).encode()).hexdigest()
+
+
+def why_environment_differs(paths: Iterable[str]) -> str:
+    """Return the reason why an agent's environment may not have been that of the base, empty where it was."""
+    path = next((one for one in paths if _is_manifest(one, set())), None)
+    return "" if path is None else f"it changes {path}, and tests run in the environment of the base here"
 
 
 def _is_manifest(path: str, named: set[str]) -> bool:

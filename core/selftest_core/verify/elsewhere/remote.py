@@ -231,6 +231,7 @@ class RemoteVerifier(LocalVerifier):
         )
         _remove_lost(self.hosts)
         super().__init__(folder, git, testing, jobs)
+        self.makes_environments = bool(config.setup_command)
 
     _start = FarProcess
 

@@ -78,6 +78,11 @@ class Results:
             ),
         )  # fmt: skip
 
+    def has_passed(self) -> bool:
+        """True where some test has passed: then what tests run with is no reason why none can."""
+        query = "SELECT 1 FROM run WHERE project=? AND result=? LIMIT 1"
+        return self._database.execute(query, (self._project, Result.PASSED.value)).fetchone() is not None
+
     def forget(self, tree: str, test: str, number: int) -> None:
         """Forget a run that turned out to prove nothing."""
         key = (self._project, tree, test, number)
