@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import stat
 from dataclasses import field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -57,7 +58,7 @@ def files_with_tests(changes: Iterable[Change], evidence: Mapping[str, Evidence]
     every = [path for path in python_files(root) if is_test_file(path)]
     touched = {change.path: "changed" for one in changes for change in one.paths}
     return dict.fromkeys(
-        path for path in (*claimed, *edited, *AffectedFiles(root, every).by(touched)) if (root / path).is_file()
+        path for path in (*claimed, *edited, *AffectedFiles(root, every).by(touched)) if _is_file_of(root, path)
     )
 
 
@@ -79,7 +80,7 @@ def find_owned(
     by_file: dict[str, list[str]] = {}
     for test in collected:
         by_file.setdefault(test.partition("::")[0], []).append(test)
-    files = AffectedFiles(root, by_file)
+    files = AffectedFiles(root, [path for path in by_file if _is_file_of(root, path)])
     # The candidate's blob of a file is often the next change's one before.
     read = functools.cache(lambda oid: _definitions(_text(store, oid)))
     found: dict[str, Owned] = {}
@@ -118,12 +119,20 @@ def is_test_file(path: str) -> bool:
 
 def python_files(root: Path) -> list[str]:
     """List the Python files of a laid tree, relative, sorted; follows no links."""
-    return sorted(
-        (folder / name).relative_to(root).as_posix()
-        for folder, _, names in root.walk()
-        for name in names
-        if name.endswith(".py")
-    )
+    paths = (folder / name for folder, _, names in root.walk() for name in names if name.endswith(".py"))
+    return sorted(path.relative_to(root).as_posix() for path in paths if stat.S_ISREG(path.lstat().st_mode))
+
+
+def _is_file_of(root: Path, path: str) -> bool:
+    """True for a regular file of a laid tree, by a path that an agent or its code may have named."""
+    parts = path.split("/")
+    if not all(parts) or ".." in parts:
+        return False
+    folders = [root.joinpath(*parts[:count]) for count in range(1, len(parts))]
+    try:
+        return not any(one.is_symlink() for one in folders) and stat.S_ISREG((root / path).lstat().st_mode)
+    except (OSError, ValueError):
+        return False
 
 
 type _Read = Callable[[str], dict[str, str] | None]

@@ -39,8 +39,7 @@ PROGRAMS = (
 ALIASES = ("status", "diff", "diff-tree", "rev-parse", "config", "cat-file", "bundle", "merge-tree", "ls-tree")
 HOOKS = (
     "post-checkout", "post-index-change", "pre-commit", "post-commit", "reference-transaction", "pre-push",
-    "post-merge",
-    "post-rewrite", "pre-auto-gc", "fsmonitor-watchman", "update", "pre-receive", "post-receive", "proc-receive",
+    "post-merge", "post-rewrite", "pre-auto-gc", "fsmonitor-watchman", "update", "pre-receive", "post-receive",
 )  # fmt: skip
 TEST = "from shop import f\n\n\ndef test_f():\n    assert f() == 1\n"
 
@@ -53,7 +52,7 @@ class Planted:
         self.repository = Repository.make(folder / "shop")
         self.ran = folder / "ran"
         tree = {".gitattributes": "* filter=x diff=x merge=x\n*.bin filter=lfs\n", "a.bin": "x\n", "a.txt": "x\n"}
-        modules = '[submodule "sub"]\n\tpath = sub\n\turl = ext::sh -c date\n\tupdate = !false\n'
+        modules = '[submodule "sub"]\n\tpath = sub\n\turl = ./sub\n'
         self.repository.commit("Start", {"shop.py": "def f():\n    return 0\n", "test_shop.py": TEST, **tree})
         inner = self.repository.git("rev-parse", "HEAD")
         self.repository.git("update-index", "--add", "--cacheinfo", f"160000,{inner},sub")
@@ -126,7 +125,7 @@ def test_what_is_planted_would_run(planted: Planted) -> None:
     for words in (("status",), ("diff",), ("checkout", "-q", "-f", "ada"), ("merge", "-q", "bob"), ("log", "-p")):
         git(*words, check=False)
     assert set(planted.what_ran()) >= {
-        "core.fsmonitor", "filter.x.clean", "filter.x.smudge", "diff.external", "merge.x.driver", "post-checkout",
+        "core.fsmonitor", "filter.x.clean", "filter.x.smudge", "diff.x.command", "merge.x.driver", "post-checkout",
         "post-index-change",
     }  # fmt: skip
 

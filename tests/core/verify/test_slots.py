@@ -12,6 +12,7 @@ from core.review.repositories import Repository
 from selftest_core.errors import ToolError
 from selftest_core.git.object_store import ObjectStore
 from selftest_core.verify.folders.hostile import remove_tree
+from selftest_core.verify.ownership import python_files
 from selftest_core.verify.slots import Slot
 
 if TYPE_CHECKING:
@@ -117,6 +118,27 @@ def test_a_tree_that_is_not_there_is_an_error(repository: Repository, slot: Slot
         slot.lay("1" * 40)
     slot.lay(tree(repository))
     assert files(slot) == {"a.py": b"1\n"}
+
+
+def test_what_is_read_of_a_tree_is_read_where_nothing_ran(repository: Repository, slot: Slot) -> None:
+    repository.commit("One", {".gitattributes": "*.bin filter=lfs\n", "a.bin": "x", "test_a.py": ""})
+    slot.lay(tree(repository))
+    for name in (".gitattributes", ".gitmodules", "conftest.py"):
+        (slot.tree_folder / name).unlink(missing_ok=True)
+        os.mkfifo(slot.tree_folder / name)
+    assert slot.absent() == {"a.bin": "a file of Git LFS"}
+    assert python_files(slot.untouched) == ["test_a.py"]
+    assert slot.untracked(9) == [".gitmodules", "conftest.py"]
+
+
+def test_a_link_of_a_tree_is_not_read(repository: Repository, slot: Slot, tmp_path: Path) -> None:
+    (tmp_path / "outside.py").write_text("filter=lfs\n")
+    for name in (".gitattributes", "test_a.py"):
+        (repository.folder / name).symlink_to(tmp_path / "outside.py")
+    repository.commit("Links", {"a.py": ""})
+    slot.lay(tree(repository))
+    assert slot.absent() == {}
+    assert python_files(slot.untouched) == ["a.py"]
 
 
 def test_a_tree_is_removed_without_following_links(tmp_path: Path) -> None:

@@ -7,9 +7,9 @@ a folder's place meanwhile. No depth, number or right that was taken away stops 
 from __future__ import annotations
 
 import contextlib
+import errno
 import itertools
 import os
-import secrets
 import stat
 from typing import TYPE_CHECKING
 
@@ -77,47 +77,48 @@ def remove(name: str, at: int) -> None:
         os.unlink(name, dir_fd=at)
         return
     folder = _enter(name, at)
+    # The way down: each folder above with its identity, and the names in it that are left. One is open at a time.
+    above: list[tuple[tuple[int, int], list[str]]] = []
+    left = _remove_files(folder)
     try:
-        _empty(folder)
+        while left or above:
+            if left:
+                above.append((_identity(folder), left))
+                folder = _replaced(folder, _enter(left[-1], folder))
+                left = _remove_files(folder)
+                continue
+            folder = _replaced(folder, os.open("..", _FOLDER, dir_fd=folder))
+            identity, left = above.pop()
+            if _identity(folder) != identity:
+                raise OSError(errno.EBUSY, "A folder is moved while it is removed", name)
+            os.rmdir(left.pop(), dir_fd=folder)
+            left = left or _remove_files(folder)
     finally:
         os.close(folder)
     os.rmdir(name, dir_fd=at)
 
 
-def _empty(top: int) -> None:
-    """Remove what is in an open folder. Folders in it are lifted into it first: so no depth counts."""
-    token = secrets.token_hex(8)  # no file has such a name
-    names = (f"{token}-{number}" for number in itertools.count())
-    while True:
-        with os.scandir(top) as entries:
-            found = [(one.name, one.is_dir(follow_symlinks=False)) for one in itertools.islice(entries, _AT_ONCE)]
-        if not found:
-            return
-        for name, is_folder in found:
-            if not is_folder:
-                os.unlink(name, dir_fd=top)
-                continue
-            folder = _enter(name, top)
-            try:
-                _lift(folder, top, names)
-            finally:
-                os.close(folder)
-            os.rmdir(name, dir_fd=top)
+def _replaced(folder: int, other: int) -> int:
+    os.close(folder)
+    return other
 
 
-def _lift(folder: int, top: int, names: Iterator[str]) -> None:
-    """Empty a folder: its files are removed, its folders go to `top`, by other names."""
+def _identity(folder: int) -> tuple[int, int]:
+    about = os.fstat(folder)
+    return about.st_dev, about.st_ino
+
+
+def _remove_files(folder: int) -> list[str]:
+    """Remove files of an open folder, until some folders in it are found: their names; none where it is empty."""
     while True:
         with os.scandir(folder) as entries:
             found = [(one.name, one.is_dir(follow_symlinks=False)) for one in itertools.islice(entries, _AT_ONCE)]
-        if not found:
-            return
         for name, is_folder in found:
             if not is_folder:
                 os.unlink(name, dir_fd=folder)
-                continue
-            os.close(_enter(name, folder))  # only a folder that may be written to can be moved
-            os.rename(name, next(names), src_dir_fd=folder, dst_dir_fd=top)
+        folders = [name for name, is_folder in found if is_folder]
+        if folders or not found:
+            return folders
 
 
 def remove_tree(folder: Path) -> None:

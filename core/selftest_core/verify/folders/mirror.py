@@ -23,6 +23,7 @@ type _State = tuple[int, int, int, int, int]
 
 _AT_ONCE = 1000
 """Surplus names of one folder that are held in memory."""
+_PART = 1 << 20
 _TICK = 20_000_000
 """Nanoseconds in which a file may change twice and keep its times: the kernel's clock of files goes in ticks."""
 
@@ -33,11 +34,13 @@ class Mirror:
     def __init__(self, source: Path, target: Path) -> None:
         self._source, self._target = source, target
         self._copied: dict[str, tuple[_State, _State]] = {}
+        self._doubted: set[str] = set()
 
     def update(self) -> None:
         """Bring the target to the state of the source. Raises OSError."""
         before, self._copied = self._copied, {}
-        kept, copied = self._copied, {}
+        doubted, self._doubted = self._doubted, set()
+        copied: list[str] = []
         folders = [""]
         while folders:
             folder = folders.pop()
@@ -51,18 +54,22 @@ class Mirror:
                         folders.append(path)
                         _have_folder(name, at, about, found)
                         continue
-                    state = before.get(path)
-                    if found is not None and state == (_state(about), _state(found)):
-                        kept[path] = state
+                    both = None if found is None else (_state(about), _state(found))
+                    is_kept = both is not None and both == before.get(path)
+                    if is_kept and path in doubted:
+                        is_kept = _is_same(self._source / path, name, at, about)
+                    if both is not None and is_kept:
+                        self._copied[path] = both
                         continue
                     if found is not None:
                         remove(name, at)
                     _copy(self._source / path, name, at, about)
                     made = os.stat(name, dir_fd=at, follow_symlinks=False)
-                    copied[path] = (_state(about), _state(made))
-        # What changed a moment ago could change once more without a trace: it is copied again the next time.
+                    self._copied[path] = (_state(about), _state(made))
+                    copied.append(path)
+        # What changed a moment ago could change once more without a trace: its content is compared the next time.
         latest = time.time_ns() - _TICK
-        kept |= {path: both for path, both in copied.items() if max(both[0][4], both[1][4]) < latest}
+        self._doubted = {path for path in copied if max(both[4] for both in self._copied[path]) > latest}
 
     def surplus(self, most: int) -> list[str]:
         """List what the target holds beyond the source, whole folders as one; ends after `most`.
@@ -131,6 +138,18 @@ def _copy(source: Path, name: str, at: int, about: os.stat_result) -> None:
     with source.open("rb") as reading, os.fdopen(os.open(name, flags, 0o600, dir_fd=at), "wb") as writing:
         shutil.copyfileobj(reading, writing)
         os.fchmod(writing.fileno(), stat.S_IMODE(about.st_mode))
+
+
+def _is_same(source: Path, name: str, at: int, about: os.stat_result) -> bool:
+    """True for a copy of the same size with the same content."""
+    if stat.S_ISLNK(about.st_mode):
+        return os.readlink(name, dir_fd=at) == str(source.readlink())
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    with source.open("rb") as one, os.fdopen(os.open(name, flags, dir_fd=at), "rb") as other:
+        while part := one.read(_PART):
+            if other.read(_PART) != part:
+                return False
+    return True
 
 
 def _state(about: os.stat_result) -> _State:
