@@ -113,6 +113,9 @@ class FarSlot(Slot):
         self.hosts, self._number = hosts, number
         self._agent: HostAgent | None = None
 
+    def _bring_up(self) -> None:
+        """Nothing: no test runs here."""
+
     def agent(self) -> HostAgent:
         """Return the agent; make it where there is none. Raises ToolError."""
         if self._agent is None:
