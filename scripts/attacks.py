@@ -3,13 +3,13 @@
     make attacks [ARGS="--all --more 500 --seed 7 --only product --json"]
 
 Each forged branch is reviewed alone, by the unattended policy of docs/examples/selftest-decisions.json with
-`--require-verified`, the whole suite, in the sandbox. Prints a table; ends with 1 where a forged branch was published,
-or shown as passed without a mark that asks a person, where an attempt reached the host, or where more than 1 % of
-honest branches were asked about or one was accused. Undecidable branches, which `docs/verification.md` names, are
-counted apart. Started by root, some are tried again by an ordinary user, who is made for it and removed.
+`--require-verified`, the whole suite, in the sandbox. It prints a table, and ends with 1 where a forged branch was
+published or shown as passed without a mark that asks a person, where an attempt reached the host, or where more than
+1 % of honest branches were asked about or one was accused. Undecidable branches, which `docs/verification.md` names,
+are counted apart. Started by root, it tries some again as an ordinary user, who is made for it and removed.
 
 Without `--all` it tries a share, drawn by the seed, that fits into five minutes on two cores. `--all --write` writes
-the table of `docs/verification.md`; a test compares its numbers.
+the table of `docs/verification.md`; a test compares its numbers of cases.
 """
 
 from __future__ import annotations
@@ -49,6 +49,8 @@ SHARE = 60
 """Forged branches that are tried without `--all`."""
 MORE = 40
 """Generated ones; `--all` tries ten times as many."""
+USERS_SHARE = 10
+"""Forged branches that are tried again as an ordinary user, with all that is tried against the host."""
 USER = "selftest-attacks"
 ASKED_AT_MOST = 1.0
 """Percent of honest branches."""
@@ -90,12 +92,17 @@ def try_washer(name: str) -> list[Row]:
     return [("washers", f"twelve branches, one washes by {name}", OPEN if found else HELD, said)]
 
 
-def try_probe(_: str) -> list[Row]:
+def try_probe(_none: str) -> list[Row]:
     """Try the probe that every verification begins with."""
     with tempfile.TemporaryDirectory(prefix="attacks-") as name:
-        _output, could = probe({"PATH": os.environ["PATH"], "HOME": name})
+        _, could = probe({"PATH": os.environ["PATH"], "HOME": name})
     said = "the probe did not run" if could is None else ", ".join(could)
     return [("host: probe", "the probe", OPEN if said else HELD, said)]
+
+
+def work_in(folder: str) -> None:
+    """Let a process make its temporary files there."""
+    tempfile.tempdir = folder
 
 
 def main() -> int:
@@ -103,37 +110,42 @@ def main() -> int:
     given = _arguments()
     began = time.monotonic()
     dice = random.Random(given.seed)
-    cases = [*CASES] if given.all else dice.sample(CASES, min(SHARE, len(CASES)))
-    more = given.more if given.more is not None else MORE * (10 if given.all else 1)
+    share, more = (USERS_SHARE, 0) if given.is_user else (SHARE, MORE)
+    cases = [*CASES] if given.all else dice.sample(CASES, share)
+    more = given.more if given.more is not None else more * (10 if given.all else 1)
     cases += generated(more, given.seed)
     cases = [one for one in cases if given.only in one.name or given.only in one.theme]
     jobs: list[tuple[Callable[[Any], list[Row]], object]] = []
     if not given.only or given.only in "host":
-        jobs += [(try_host, theme) for theme in host.ATTEMPTS]
-        jobs += [(try_set_up, name) for name in host.SET_UPS]
+        jobs += [(try_host, theme) for theme in (host.BY_USER if given.is_user else host.ATTEMPTS)]
+        jobs += [] if given.is_user else [(try_set_up, name) for name in host.SET_UPS]
         jobs += [(try_probe, "")]
-    if not given.only or given.only in "washers":
+    if not given.is_user and (not given.only or given.only in "washers"):
         jobs += [(try_washer, name) for name in (others.WASHERS if given.all else dice.sample(list(others.WASHERS), 2))]
     # Cases of one base together: its results are kept in the process that has them.
     jobs += [(try_case, case) for case in sorted(cases, key=lambda one: repr(one.base))]
     rows: list[Row] = []
-    with ProcessPoolExecutor(2) as pool:
+    with (
+        tempfile.TemporaryDirectory(prefix="attacks-") as folder,
+        ProcessPoolExecutor(2, initializer=work_in, initargs=(folder,)) as pool,
+    ):
         futures = [pool.submit(function, what) for function, what in jobs]
         kinds = (
             []
-            if given.only
+            if given.only or given.is_user
             else [
                 pool.submit(honest.known_lines, 10, 50, 1 if given.all else 0),
                 pool.submit(honest.known_lines, 1, 20, 1),
                 pool.submit(honest.other_fixes),
-                pool.submit(honest.history, ROOT, 500 if given.all else 60, given.seed),
             ]
         )
+        past = pool.submit(honest.history, ROOT, 500 if given.all else 60, given.seed) if kinds else None
         for future in futures:
             rows += future.result()
         found = [future.result() for future in kinds]
+        found, editing = ([*found, past.result()[0]], past.result()[1]) if past else (found, honest.Honest())
     as_user = [] if given.only or given.is_user else rows_of_user(given)
-    is_met = report(rows, as_user, found, given, time.monotonic() - began)
+    is_met = report(rows, as_user, found, editing, given, time.monotonic() - began)
     return 0 if is_met else 1
 
 
@@ -141,6 +153,7 @@ def report(
     rows: Sequence[Row],
     as_user: Sequence[Row],
     found: Sequence[honest.Honest],
+    editing: honest.Honest,
     given: argparse.Namespace,
     seconds: float,
 ) -> bool:
@@ -168,6 +181,7 @@ def report(
         print(f"  asked {times}: {why}")
     for name in accused:
         print(f"  ACCUSED {name}")
+    print(f"commits of this project that edit tests: {editing.tried}, asked about {editing.branches_asked}")
     user = Counter(how for _, _, how, _ in as_user)
     print(f"as an ordinary user: {len(as_user)} tried, {user[OPEN]} open")
     print(f"{len(rows) + len(as_user)} attempts in {seconds:.0f} s")

@@ -353,7 +353,7 @@ TESTS_EDITED = [
     # The same node id from elsewhere.
     _edit("a case with a name that collides", {
         "tests/test_calc.py": "import pytest\n\nimport calc\n\n\n@pytest.mark.parametrize('five', [-1], ids=['::test_add'])\n"
-        "def test_add(five):\n    assert calc.add(2, 3) == five\n"
+        "def test_add(five):\n    assert calc.add(2, 3) == five\n\n\ndef test_mul():\n    assert calc.mul(2, 3) == 6\n"
     }),
     _edit("a package in the place of the test", {
         "tests/test_calc.py": None, "tests/test_calc.py/test_more.py": "def test_add():\n    pass\n", "spec/calc.py": TESTS

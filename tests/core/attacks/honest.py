@@ -21,6 +21,7 @@ from core.verify.known_truth import KnownLine
 from selftest_core.git.command import Git
 from selftest_core.review.apply_decisions import apply_decisions
 from selftest_core.review.candidate_branch import Decision
+from selftest_core.review.changes.kinds import Kind, kind_of_path
 from selftest_core.review.changes.plan import make_plan, resolve_branches
 from selftest_core.review.decisions import read_decisions
 from selftest_core.review.engine import Engine
@@ -91,9 +92,12 @@ def other_fixes() -> Honest:
     return found
 
 
-def history(root: Path, count: int, seed: int) -> Honest:
-    """Review commits of this project's own history that touch the product, each alone on its parent; none is run."""
-    found = Honest()
+def history(root: Path, count: int, seed: int) -> tuple[Honest, Honest]:
+    """Review commits of this project's own history that touch the product, each alone on its parent; none is run.
+
+    Returns those that leave the tests which were there as they are, and those that edit some.
+    """
+    found, editing = Honest(), Honest()
     argv = ["git", "log", "--no-merges", "--format=%H %P", "HEAD", "--", "*/selftest_*/**.py"]
     lines = subprocess.run(argv, cwd=root, capture_output=True, text=True, check=True).stdout.splitlines()
     pairs = [line.split() for line in lines if len(line.split()) == 2]
@@ -108,8 +112,11 @@ def history(root: Path, count: int, seed: int) -> Honest:
         with Engine.open(Path(name) / "engine.git", Path(common), os.environ) as engine:
             for commit, parent in random.Random(seed).sample(pairs, min(count, len(pairs))):
                 targets = resolve_branches(Git(Path(common), os.environ), parent, [commit])
-                found.take(apply_decisions(engine, make_plan(engine.store, targets), read_decisions(POLICY)))
-    return found
+                reviewed = apply_decisions(engine, make_plan(engine.store, targets), read_decisions(POLICY))
+                paths = [path for change in reviewed.order for path in change.paths]
+                is_editing = any(one.before and kind_of_path(one.path) is Kind.TEST for one in paths)
+                (editing if is_editing else found).take(reviewed)
+    return found, editing
 
 
 def whole(found: Iterable[Honest]) -> tuple[int, int, Sequence[str]]:

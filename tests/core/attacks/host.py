@@ -15,6 +15,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 SECRET = "planted-secret"
+LONGEST = 180.0
+"""Seconds that the attempts of one theme may take."""
 
 # `W` is the planted world. An attempt raises, or returns something false, where it did not reach.
 ATTEMPTS = {
@@ -136,16 +139,20 @@ ATTEMPTS = {
         " + W + '/reached; false\" && touch f')\nreturn False",
         "settings of git in the tree": "os.makedirs('.git', exist_ok=True)\nopen('.git/config', 'w').write("
         "f'[core]\\nfsmonitor = touch {W}/reached\\nhooksPath = .\\n')\nreturn False",
-        "a FIFO for .gitattributes": "os.mkfifo('.gitattributes')\nreturn False",
-        "a FIFO for .gitmodules": "os.mkfifo('.gitmodules')\nreturn False",
-        "a FIFO for a file of the tree": "os.unlink('calc.py')\nos.mkfifo('calc.py')\nreturn False",
         "folders that nobody may enter": "os.makedirs('locked/in')\nos.chmod('locked', 0)\nreturn False",
         "folders by the thousand": "import shutil\nfor _ in range(1500):\n    os.mkdir('d')\n    os.chdir('d')\nreturn False",
         "a name that is no text": "open(b'\\xff\\n\\x1b[31m', 'w')\nreturn False",
         "a process that stays": "if not os.fork():\n    os.setsid()\n    time.sleep(3)\n    open(f'{W}/reached', 'w')\n"
         "    os._exit(0)\nreturn False",
     },
+    "FIFOs": {
+        "a FIFO for .gitattributes": "os.mkfifo('.gitattributes')\nreturn False",
+        "a FIFO for .gitmodules": "os.mkfifo('.gitmodules')\nreturn False",
+        "a FIFO for a file of the tree": "os.unlink('calc.py')\nos.mkfifo('calc.py')\nreturn False",
+    },
 }  # fmt: skip
+BY_USER = ("mounts", "files", "kernel", "processes", "sockets")
+"""Themes in which it matters who the user is."""
 _HEAD = """\
 import ctypes, glob, os, re, socket, stat, subprocess, sys, time
 
@@ -238,6 +245,7 @@ def reach_by_tests(theme: str) -> dict[str, str]:
             text += f"\n\ndef reach_{number}():\n{body}\n\n\ndef test_{number}():\n    assert reach_{number}()\n"
         files = {"tests/test_host.py": text, "tests/test_calc.py": TESTS + "\n\ndef test_last():\n    pass\n"}
         grow(world.repository, "eve", ("[CREATE_TEST] Test the host", files))
+        began = time.monotonic()
         _, answer = reviewed_unattended(world.repository, "eve")
         verdicts = {one.test: one for one in answer.verification.tests}
         found = {}
@@ -247,6 +255,9 @@ def reach_by_tests(theme: str) -> dict[str, str]:
                 found[name] = f"not tried: {one.reason if one else answer.verification.items}"
             elif one.after is not Verdict.RED:
                 found[name] = f"reached: the test is {one.after}"
+        seconds = time.monotonic() - began
+        if seconds > LONGEST:
+            found[f"the time of {theme}"] = f"it took {seconds:.0f} s"
         damage = world.damage()
         if damage:
             found[f"one of {theme}"] = ", ".join(damage)

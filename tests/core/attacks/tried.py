@@ -22,7 +22,7 @@ from selftest_core.verify.verdicts import Effect
 from selftest_core.verify.verification import Mark, Verified
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from core.attacks.cases import Case
     from selftest_core.review.batch import BatchResult
@@ -32,8 +32,10 @@ POLICY = Path(__file__).resolve().parents[3] / "docs" / "examples" / "selftest-d
 HELD, ASKS, UNDECIDABLE, OPEN = "held", "asks a person", "undecidable", "OPEN"
 GREEN = (Effect.FIXED, Effect.KEPT, Effect.NEW)
 _made: dict[str, Repository] = {}
-"""Repositories of this process by their base: results of the base are kept for the next branch."""
-_FOLDER = tempfile.TemporaryDirectory(prefix="attacks-")
+"""Repositories of this process by their base: results of the base are kept for the next branch.
+
+They lie in the folder for temporary files, which who tries removes.
+"""
 
 
 def attack(case: Case) -> tuple[str, str]:
@@ -73,7 +75,7 @@ def repository_of(base: Mapping[str, str]) -> Repository:
     """Return this process's repository with that base."""
     key = repr(base)
     if key not in _made:
-        _made[key] = repository = Repository.make(Path(_FOLDER.name) / f"base{len(_made)}" / "repository")
+        _made[key] = repository = Repository.make(Path(tempfile.mkdtemp(prefix="attacks-")) / "repository")
         grow(repository, "main", ("Base", base))
         repository.git("reset", "-q", "--hard", "main")
     return _made[key]
@@ -126,8 +128,3 @@ def forget_flakes(repository: Repository) -> None:
     for path in repository.folder.glob(".selftest/verified.sqlite"):
         with closing(sqlite3.connect(path)) as database, database:
             database.execute("DELETE FROM flake")
-
-
-def try_all(cases: Iterable[Case]) -> dict[str, tuple[str, str]]:
-    """Try some one after another."""
-    return {case.name: attack(case) for case in cases}
