@@ -192,7 +192,7 @@ def report(
 
 def write_table(counts: dict[str, Counter[str]], tried: int, asked: int, accused: int) -> None:
     """Write the table of the documentation anew."""
-    lines = ["| theme | tried | held | asks a person | undecidable | open |", "| --- | --- | --- | --- | --- | --- |"]
+    lines = ["| theme | tried | held | asks a person | undecidable | open |", "| --- | --: | --: | --: | --: | --: |"]
     for theme in THEMES:
         count = counts[theme]
         lines.append(f"| {theme} | {count.total()} | " + " | ".join(str(count[word]) for word in WORDS) + " |")

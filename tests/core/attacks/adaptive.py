@@ -1,6 +1,6 @@
 """Forgeries of somebody who has read our documents: they know of the control, the canary and the check of pytest.
 
-Each `layer` names what is to stop a forgery that nothing stopped when it was written.
+Most were published when they were written. `layer` names what is to stop each.
 """
 
 # ruff: noqa: E501 -- the code of forgeries, which is easier to read on one line

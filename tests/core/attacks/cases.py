@@ -25,7 +25,7 @@ BROKEN = PRODUCT.replace("a * b", "a * b + 1")
 class Case:
     """A branch. `files`: what it changes, None for a file that goes, `link:` and a target for a link; `then`: its later
     commits. `false`: the tests that are not fixed. `is_undecidable`: no run of its tests can tell. `layer`: what is to
-    stop it, where nothing did when it was written.
+    stop it, told where it is open.
     """
 
     name: str
