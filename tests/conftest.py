@@ -58,6 +58,30 @@ def pytest_collection() -> Iterator[None]:
         gc.enable()
 
 
+class Failures:
+    """Each failure in the output as it happens, where a run otherwise only names them at its end."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Name a failed test, with the first line of its error."""
+        terminal = self._config.pluginmanager.get_plugin("terminalreporter")
+        if report.failed and terminal is not None:
+            crash = getattr(report.longrepr, "reprcrash", None)
+            error = (crash.message if crash is not None else report.longreprtext).strip().partition("\n")[0]
+            terminal.write_line(
+                f"\nFAILED {report.nodeid} ({report.when}, {report.duration:.0f} s) - {error}", red=True
+            )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Tell failures as they happen, in the process that the workers of xdist report to."""
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Failures(config))
+
+
 @pytest.fixture
 def world() -> Iterator[World]:
     """A private world for one test."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
 import runpy
 import subprocess
@@ -298,3 +299,16 @@ def test_the_wheel_holds_the_three_packages_and_their_data(tmp_path: Path) -> No
     assert {"mngr", "claude", "codex", "modal", "asciinema"} == set(
         re.findall(r"^Provides-Extra: (\S+)", metadata, re.MULTILINE)
     )
+
+
+def test_a_failure_is_told_as_it_happens(tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text(
+        "import os\n\ndef test_a():\n    assert 1 == 2\n\ndef test_b():\n    os._exit(3)\n"
+    )
+    # The second ends the whole run, so that nothing is left to name the first at its end.
+    argv = [sys.executable, "-m", "pytest", "-p", "conftest", "-q", "--rootdir", str(tmp_path), str(tmp_path)]
+    run = subprocess.run(
+        argv, env={**os.environ, "PYTHONPATH": str(ROOT / "tests")}, capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 3
+    assert "FAILED test_it.py::test_a (call, 0 s) - assert 1 == 2" in run.stdout
