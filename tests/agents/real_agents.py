@@ -204,7 +204,10 @@ class Real:
             eventually(stands, patience=PATIENCE / 2)
         except AssertionError:
             said = "\n".join(describe(watcher.row(name)) for watcher in self.watchers)
-            raise AssertionError(f"{situation}: the watches say\n{said}\nof\n{self.screen(name)}") from None
+            written = self.written(name)
+            raise AssertionError(
+                f"{situation}: the watches say\n{said}\nof\n{self.screen(name)}\nthat wrote\n{written}"
+            ) from None
         if since_log:
             since = float(self.lines(name)[-1]["at"])
         for number, watcher in enumerate(self.watchers if is_measured else (), 1):
@@ -217,6 +220,11 @@ class Real:
         row = self.watchers[0].row(name)
         assert row is not None
         return row
+
+    def written(self, name: str) -> str:
+        """The end of what Claude Code wrote of the agent's conversation, each line cut short, for a failure."""
+        files = self.world.agent_dir(self.ids[name]).glob("plugin/claude/anthropic/projects/*/*.jsonl")
+        return "\n".join(line[:400] for file in files for line in file.read_text().splitlines()[-12:])
 
     def listing(self, name: str, *arguments: str) -> dict[str, Any]:
         """One agent as `list --json` tells it."""

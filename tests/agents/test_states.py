@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from agents.real_agents import ASKING, BYPASS, Real, as_it_is, made_watcher, real_agents
+from agents.real_agents import ASKING, BYPASS, TAKES_KEYS, Real, as_it_is, made_watcher, real_agents
+from selftest_core.agent_types.condition import ASKING as DIALOGS
 from selftest_core.agent_types.condition import Kind
 from selftest_core.agents import State
 from selftest_core.fleet.view import Category
@@ -51,13 +52,21 @@ def careful(real: Real) -> str:
 
 
 def at_rest(real: Real, name: str) -> str:
-    """Wait until the agent has nothing to do."""
+    """Wait until the agent has nothing to do. A dialog that a failed test left open is closed, as it would get keys."""
     real.turn_ended(name, 0.0)
     busy = (Category.WORKING, None)
+    pressed_at = 0.0
 
     def rests() -> bool:
+        nonlocal pressed_at
         row = real.watchers[0].row(name)
-        return row is not None and (row.category, row.attention) != busy and STREAMING not in real.screen(name)
+        if row is None or row.condition is None:
+            return False
+        if row.condition.kind in DIALOGS:
+            if time.time() - pressed_at > TAKES_KEYS:
+                pressed_at = real.press(name, "Escape")
+            return False
+        return (row.category, row.attention) != busy and STREAMING not in real.screen(name)
 
     eventually(rests, "an agent at rest")
     return name
@@ -98,6 +107,8 @@ def test_a_tool_runs(real: Real, free: str) -> None:
 def test_a_turn_that_is_interrupted(real: Real, free: str) -> None:
     sent = real.say(free, "PLAY think 60")
     real.says("streaming", free, real.asked(free, sent), WORKING)
+    # Before the first word, Esc would put the message back into the prompt, where the next one would join it.
+    eventually(lambda: "Thought 0" in real.screen(free).rpartition("PLAY think 60")[2], "the first word")
     real.says("Esc while streaming", free, real.answer(free, STREAMING, "Escape"), INTERRUPTED)
     said = real.listing(free, "--no-wait")
     assert (said["state"], said["attention"], said["reason"]) == ("WAITING", True, "its turn was interrupted")
