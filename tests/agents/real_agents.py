@@ -102,6 +102,18 @@ class Real:
         self.world.mngr("message", name, "-m", text)
         return now
 
+    def type(self, name: str, text: str) -> float:
+        """Type a message that opens a dialog; the moment before it.
+
+        `mngr message` presses Enter again after 3 s without a sign of a turn, as on a busy machine: that would answer.
+        """
+        now = self.press(name, "-l", text)
+        eventually(
+            lambda: text in self.screen(name).rpartition("\u276f")[2], f"{text} in the prompt\n{self.screen(name)}"
+        )
+        self.press(name, "Enter")
+        return now
+
     def press(self, name: str, *keys: str) -> float:
         """Press keys in the agent's terminal; the moment before them."""
         now = time.time()

@@ -115,7 +115,7 @@ def test_a_turn_that_is_interrupted(real: Real, free: str) -> None:
 
 
 def test_a_question_with_choices(real: Real, free: str) -> None:
-    sent = real.say(free, "PLAY choose")
+    sent = real.type(free, "PLAY choose")
     called = real.tool_called(free, sent)
     question = as_it_is(Kind.QUESTION, Category.NEEDS_YOU, "asks: How shall prices be rounded?")
     real.says("question", free, called, question)
@@ -139,7 +139,7 @@ def test_a_dialog_that_no_hook_tells_of(real: Real, free: str) -> None:
 
 
 def test_a_permission_dialog_is_allowed(real: Real, careful: str) -> None:
-    sent = real.say(careful, "PLAY bash python3 -c 'import time; time.sleep(20)'")
+    sent = real.type(careful, "PLAY bash python3 -c 'import time; time.sleep(20)'")
     real.says("permission dialog", careful, real.tool_called(careful, sent), PERMISSION)
     assert real.listing(careful, "--no-wait")["attention"] is True
     pressed = real.answer(careful, PERMISSION_DIALOG, "Enter")
@@ -148,7 +148,7 @@ def test_a_permission_dialog_is_allowed(real: Real, careful: str) -> None:
 
 
 def test_a_permission_dialog_is_refused(real: Real, careful: str) -> None:
-    sent = real.say(careful, "PLAY bash python3 -c 'print(1)'")
+    sent = real.type(careful, "PLAY bash python3 -c 'print(1)'")
     real.says("permission dialog", careful, real.tool_called(careful, sent), PERMISSION)
     real.says("Esc on that dialog", careful, real.answer(careful, PERMISSION_DIALOG, "Escape"), INTERRUPTED)
 
