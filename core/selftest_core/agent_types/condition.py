@@ -139,12 +139,7 @@ def from_claude(
     def found(kind: Kind, text: str = "") -> Condition:
         return Condition(kind, one_line(text), session.since, _CLAUDE, quote)
 
-    status = session.status
-    # Answered the moment that it opened, a question may stay in the file: what was said after it tells that it is over.
-    is_over = not turn.asked_tool and turn.at is not None and session.since is not None and turn.at > session.since
-    if status == "waiting" and session.waiting_for == "input needed" and is_over and not turn.is_interrupted:
-        status = "idle"
-    match status:
+    match session.status:
         case "busy" if is_compacting:
             return found(Kind.COMPACTING)
         case "busy" if retry:

@@ -242,12 +242,3 @@ def test_the_screen_tells_of_a_request_that_is_sent_again(claude: Claude) -> Non
     assert claude.kind() is Kind.RETRYING
     claude.files.note_screen(str(claude.folder), "● The limit is over.")
     assert claude.kind() is Kind.WORKING
-
-
-@pytest.mark.parametrize(("later", "kind"), [(-1.0, Kind.QUESTION), (3.0, Kind.TURN_ENDED)])
-def test_a_question_is_over_once_more_was_said(later: float, kind: Kind) -> None:
-    session = parse_session((STATES / "question.session.json").read_bytes())
-    assert session.since is not None
-    condition = from_claude(session, LastTurn(is_there=True, at=session.since + later))
-    assert condition is not None
-    assert condition.kind is kind
