@@ -35,6 +35,13 @@ GOTESTSUM = """<testsuites><testsuite name="example.com/shop/cart" tests="2">
 <testcase classname="example.com/shop/tax" name="TestRound" time="0.1"/></testsuite></testsuites>"""
 PYTHON = """<testsuite><testcase classname="tests.test_cart.TestCart" name="test_sum[a]" time="0.1"/>
 <testcase classname="unknown.Suite" name="adds" file="./js/cart.test.js"/></testsuite>"""
+NODE = """<?xml version="1.0" encoding="utf-8"?>
+<testsuites>
+<testcase name="adds" time="0.002602" classname="test"/>
+<testcase name="fails" time="0.001123" classname="test" failure="1 == 2">
+  <failure type="testCodeFailure" message="1 == 2">cause: AssertionError</failure></testcase>
+<testsuite name="cart" time="0.000340" tests="1"><testcase name="sums" time="0.000121" classname="test"/></testsuite>
+</testsuites>"""
 ENTITIES = "".join(f'<!ENTITY {chr(98 + n)} "{f"&{chr(97 + n)};" * 10}">' for n in range(25))
 BOMB = f"""<!DOCTYPE x [<!ENTITY a "aaaaaaaaaa">{ENTITIES}]><testsuite><testcase name="&z;"/></testsuite>"""
 
@@ -45,6 +52,11 @@ def results(folder: Path, text: str) -> dict[str, Result]:
     report = read_report(path, folder)
     assert report.reason == ""
     return {test: run.result for test, run in report.runs.items()}
+
+
+def test_cases_outside_of_suites_are_read_as_node_writes_them(tmp_path: Path) -> None:
+    wanted = {"test::adds": Result.PASSED, "test::fails": Result.FAILED, "cart::test::sums": Result.PASSED}
+    assert results(tmp_path, NODE) == wanted
 
 
 def test_a_test_that_passed_when_repeated_is_flaky(tmp_path: Path) -> None:

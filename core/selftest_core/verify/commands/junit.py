@@ -188,13 +188,14 @@ class _Cases:
         self._count += 1
         if self._count > _MOST_ELEMENTS or len(self._suites) + self._depth > _DEEPEST:
             raise ValueError("it has too many elements")
+        # `node --test` has cases in none but <testsuites>.
         if self._case is None and tag == "testcase" and self._suites and self._suites[-1] is not None:
             self._case = ElementTree.TreeBuilder()
         if self._case is not None:
             self._case.start(tag, attributes)
             self._depth += 1
         else:
-            self._suites.append(attributes.get("name", "") if tag == "testsuite" else None)
+            self._suites.append(attributes.get("name", "") if tag in ("testsuite", "testsuites") else None)
 
     def data(self, text: str) -> None:
         """Add text to an element."""
