@@ -9,7 +9,7 @@ JOBS := 5
 # Empty means that bytecode is written, whatever the caller's environment says: starts are three times slower without.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help venv demo test quick agents modal-tests desk chaos night proof attacks fuzz mutants noop selftest check check-static bench soak pictures screenshots generate format lock
+.PHONY: help venv demo test quick agents modal-tests desk chaos night proof attacks desks fuzz mutants noop selftest check check-static bench soak pictures screenshots generate format lock
 .NOTPARALLEL:
 
 help:
@@ -49,6 +49,9 @@ proof: venv ## hold verification against known truths, on a thousand scripted li
 
 attacks: venv ## forge branches and try to leave the sandbox: none may be published, or pass without a mark
 	@$(PYTHON_BIN) scripts/attacks.py $(ARGS)
+
+desks: venv ## verify on desks as people have them: each environment is found, or its row says what mends it
+	@$(PYTHON_BIN) scripts/desks.py $(ARGS)
 
 fuzz: venv ## hold lines of random histories under random decisions against git's own cherry-pick, for two minutes
 	@$(PYTHON_BIN) scripts/fuzz.py $(ARGS)

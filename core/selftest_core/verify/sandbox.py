@@ -74,7 +74,11 @@ _REFUSALS = (
     ("user.max_user_namespaces", "0", "10000"),
 )
 """Settings of the kernel, the value that refuses namespaces to users, and one that allows them."""
-INSTALL_HINT = "Install bubblewrap: `sudo apt-get install bubblewrap` (or your system's package of that name)."
+_NO_SANDBOX = (
+    "bubblewrap needs Linux: here tests run with all your rights. Run them elsewhere (`verify --on`, a container or a "
+    "virtual machine with Linux), or set `verify_isolation` to none to say that this is enough."
+)
+_INSTALL_HINT = "Install bubblewrap: `sudo apt-get install bubblewrap` (or your system's package of that name)."
 
 
 NONE, HOST = "none", "host"
@@ -97,7 +101,7 @@ def choose_isolation(wanted: str, environ: Mapping[str, str]) -> Isolation:
     """Try the sandbox once. `wanted`: "auto", "require" or "none". Raises RefusedError where a required one fails."""
     if wanted == "none":
         return Isolation("none", "`verify_isolation` is none")
-    reason = _why_not(environ)
+    reason = _why_not(environ) if sys.platform == "linux" else f"there is no sandbox for {sys.platform}"
     if not reason:
         return Isolation("bubblewrap")
     if wanted == "require":
@@ -105,17 +109,19 @@ def choose_isolation(wanted: str, environ: Mapping[str, str]) -> Isolation:
     return Isolation("none", reason)
 
 
-def isolation_hint(environ: Mapping[str, str]) -> str:
-    """Return the command that makes the sandbox work here."""
+def isolation_hint(environ: Mapping[str, str], system: str = sys.platform) -> str:
+    """Return the command that makes the sandbox work here, or what to do on a system that has none."""
+    if system != "linux":
+        return _NO_SANDBOX
     if shutil.which(PROGRAM, path=environ.get("PATH")) is None:
-        return INSTALL_HINT
+        return _INSTALL_HINT
     for name, refusing, allowing in _REFUSALS:
         path = Path("/proc/sys") / name.replace(".", "/")
         if path.is_file() and path.read_text(encoding="ascii").strip() == refusing:
             return f"The kernel refuses it to users: `sudo sysctl -w {name}={allowing}` allows it until the next start."
     return (
-        f"Run `{PROGRAM} --unshare-all --ro-bind / / true` to see why. In a container, allow it user namespaces, for "
-        "Docker with `--security-opt seccomp=unconfined`; an old bubblewrap needs an upgrade."
+        f"Run `{PROGRAM} --unshare-all --ro-bind / / --proc /proc true` to see why. In a container, allow it user "
+        "namespaces, for Docker with `--security-opt seccomp=unconfined`; an old bubblewrap needs an upgrade."
     )
 
 

@@ -13,7 +13,7 @@ import pytest
 from core.verify.desks import SANDBOX
 from selftest_core.tools.process import run
 from selftest_core.verify.inside import probe as probe_script
-from selftest_core.verify.sandbox import choose_isolation, probe, refused_calls, sandbox_argv
+from selftest_core.verify.sandbox import choose_isolation, isolation_hint, probe, refused_calls, sandbox_argv
 
 pytestmark = pytest.mark.skipif(not SANDBOX.is_isolated, reason=f"no sandbox here: {SANDBOX.reason}")
 SHOWN = [Path(sys.prefix), Path(sys.base_prefix)]
@@ -168,6 +168,13 @@ def test_the_probe_finds_what_works_without_a_sandbox(tmp_path: Path) -> None:
         said = run([str(one) for one in argv], timeout=60, cwd=tmp_path).stdout
     for attempt in ("write outside", "planted secret", "planted socket", "reach the network", "see processes outside"):
         assert attempt in said
+
+
+def test_a_mac_is_told_what_holds_there_and_no_package_of_debian(tmp_path: Path) -> None:
+    for path in ("", "/opt/homebrew/bin"):
+        hint = isolation_hint({"PATH": path}, "darwin")
+        assert ("apt-get" in hint, "needs Linux" in hint) == (False, True)
+    assert "apt-get" in isolation_hint({"PATH": str(tmp_path)}, "linux")
 
 
 def test_a_sandbox_that_hides_nothing_is_none(tmp_path: Path) -> None:
