@@ -129,7 +129,8 @@ def find_testing(
         words = tuple(started_with)
     found = find_environment(checkout, words, config.env, isolation, environ, config.setup_command)
     more = tuple(path for name in config.verify_readable if (path := Path(name)).exists())
-    readable = tuple(dict.fromkeys((*found.readable, *more, *_optional_programs(environ))))
+    programs = (*_optional_programs(environ), *_named_programs(words, environ))
+    readable = tuple(dict.fromkeys((*found.readable, *more, *programs)))
     # What tests may reach decides their results.
     reach = json.dumps([found.digest, [str(path) for path in more], config.verify_network])
     digest = hashlib.sha256(reach.encode()).hexdigest()[:24]
@@ -298,9 +299,27 @@ def _state_of(sources: Sequence[Path], installed: Sequence[Path]) -> str:
 
 
 def _optional_programs(environ: Mapping[str, str]) -> list[Path]:
-    """List the folders below /opt whose programs are on PATH."""
+    """List the folders below /opt whose programs are on PATH, and the installation of node, wherever it lies."""
     folders = [Path(one) for one in environ.get("PATH", "").split(os.pathsep) if one.startswith("/opt/")]
-    return list(dict.fromkeys(Path(*one.parts[:3]) for one in folders if len(one.parts) > 2 and one.exists()))
+    found = [Path(*one.parts[:3]) for one in folders if len(one.parts) > 2 and one.exists()]
+    node = shutil.which("node", path=environ.get("PATH", ""))
+    for root in () if node is None else (Path(node).parent.parent, Path(node).resolve().parent.parent):
+        found += [root] if (root / "lib" / "node_modules").is_dir() and not _is_system(root) else []
+    return list(dict.fromkeys(found))
+
+
+def _named_programs(words: Sequence[str], environ: Mapping[str, str]) -> list[Path]:
+    """List the programs that a command of another runner than pytest names, in a line for a shell too."""
+    if not any("{junit}" in word for word in words):
+        return []
+    names = dict.fromkeys(name for word in words for name in re.findall(r"[A-Za-z][\w.+-]*", word))
+    paths = [Path(path) for name in names if (path := shutil.which(name, path=environ.get("PATH", ""))) is not None]
+    return [one for path in paths if not _is_system(path) for one in (path, *_links_to(path))]
+
+
+def _is_system(path: Path) -> bool:
+    """True for what the sandbox shows anyway."""
+    return path.resolve().is_relative_to("/usr") or len(path.parts) < 3
 
 
 def _ask(python: Sequence[str], checkout: Path, environ: Mapping[str, str]) -> dict[str, Any]:

@@ -202,6 +202,20 @@ def test_the_environment_that_a_run_was_started_with_is_used_while_it_is_there(
     assert (found.name.endswith(", .venv)"), found.warning) == (True, "")
 
 
+def test_node_and_programs_of_another_runner_are_shown_below_the_home(repository: Repository, tmp_path: Path) -> None:
+    node, go = tmp_path / ".nvm" / "versions" / "node" / "v20", tmp_path / "go" / "bin"
+    for program in (node / "bin" / "node", go / "go-junit-report", go / "other"):
+        program.parent.mkdir(parents=True, exist_ok=True)
+        program.touch(mode=0o755)
+    environ = {**os.environ, "PATH": f"{node / 'bin'}:{go}:{os.environ['PATH']}"}
+    words = ("sh", "-c", "go test -v ./... | go-junit-report > {junit}")
+    readable = find_testing(repository.folder, config(*words), SANDBOX, environ).environment.readable
+    assert (go / "go-junit-report" in readable, go / "other" in readable, go in readable) == (True, False, False)
+    assert node not in readable
+    (node / "lib" / "node_modules").mkdir(parents=True)
+    assert node in find_testing(repository.folder, config(), SANDBOX, environ).environment.readable
+
+
 def test_a_shim_of_uv_is_not_taken_for_uv(tmp_path: Path) -> None:
     shims = tmp_path / ".pyenv" / "shims"
     shims.mkdir(parents=True)
