@@ -125,9 +125,7 @@ def find_testing(
     `started_with`: the command that a run's tests were collected with, which goes before others that may be found.
     """
     words = config.verify_command or config.pytest_command
-    if not words and started_with and os.access(checkout / started_with[0], os.X_OK):
-        words = tuple(started_with)
-    found = find_environment(checkout, words, config.env, isolation, environ, config.setup_command)
+    found = find_environment(checkout, words, config.env, isolation, environ, config.setup_command, started_with)
     more = tuple(path for name in config.verify_readable if (path := Path(name)).exists())
     programs = (*_optional_programs(environ), *_named_programs(words, environ))
     readable = tuple(dict.fromkeys((*found.readable, *more, *programs)))
@@ -172,15 +170,22 @@ def find_environment(
     isolation: Isolation,
     environ: Mapping[str, str],
     setup_command: str = "",
+    started_with: Sequence[str] = (),
 ) -> Environment:
     """Find what runs the project's tests. `command`: pytest as settings give it, empty for the project's own.
 
-    `names`: variables that tests get. `setup_command`: as the setting. Raises ToolMissingError, ToolFailedError.
+    `names`: variables that tests get. `setup_command`: as the setting. `started_with`: as for `find_testing`.
+    Raises ToolMissingError, ToolFailedError.
     """
     setup = choose_command(setup_command, checkout, environ)
     if setup:
         return _set_up_environment(checkout, command, names, isolation, environ, setup)
-    chosen = ProjectPytest(tuple(command), "") if command else find_pytest(checkout, environ)
+    if command:
+        chosen = ProjectPytest(tuple(command), "")
+    elif started_with and os.access(checkout / started_with[0], os.X_OK):
+        chosen = ProjectPytest(tuple(started_with), "with which the run was started")
+    else:
+        chosen = find_pytest(checkout, environ)
     words = chosen.command
     program = str(checkout / words[0]) if os.sep in words[0] else find_program(words[0], checkout, environ)
     if program is None or not os.access(program, os.X_OK):

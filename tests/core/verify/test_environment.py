@@ -196,6 +196,11 @@ def test_the_environment_that_a_run_was_started_with_is_used_while_it_is_there(
     assert (found.command, str(started) in found.name) == (words, True)
     named = find_testing(repository.folder, config(), NONE, os.environ, words).environment
     assert named.command == PYTEST
+    # An environment of its own for each slot is not left for that of the run.
+    made = find_testing(
+        repository.folder, replace(automatic, setup_command="make"), NONE, os.environ, words
+    ).environment
+    assert (made.setup is not None, made.command[0]) == (True, "./.venv/bin/python")
     started.unlink()
     found = find_testing(repository.folder, automatic, NONE, os.environ, words).environment
     assert found.command[0] == str(repository.folder / ".venv/bin/python")
