@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from typing import TYPE_CHECKING
 
 import pytest
@@ -35,6 +36,27 @@ def test_the_reason_of_an_unknown_result_is_whole(world: World, tmp_path: Path) 
     assert len(reason) > 1
     assert "unrecognized arguments: --no-such-flag" in " ".join(line.strip() for line in reason)
     assert all(len(line) <= 80 for line in reason)
+
+
+def test_the_end_of_a_long_reason_is_shown(world: World, tmp_path: Path) -> None:
+    done = verify(world, tmp_path, "--set", "setup_command=seq 1000 1200; echo error: no such package; exit 3")
+    _heading, _change, *reason = done.stdout.splitlines()
+    assert "the set-up of its environment failed" in reason[0]
+    assert "error: no such package" in " ".join(line.strip() for line in reason[-2:])
+    assert len(reason) <= 6
+
+
+def test_the_environment_is_named_and_our_own_python_loudly(world: World, tmp_path: Path) -> None:
+    done = verify(world, tmp_path, "--set", f"pytest_command={' '.join(PYTEST)}")
+    assert f"by {PYTEST[0]} (Python 3." in done.stderr
+    assert "ATTENTION" not in done.stderr
+    world.extra["PATH"] = str(tmp_path / "bin")
+    (tmp_path / "bin").mkdir()
+    for name in ("git", "bwrap", "prlimit", "nice", "python3"):
+        if (found := shutil.which(name)) is not None:
+            (tmp_path / "bin" / name).symlink_to(found)
+    done = verify(world, tmp_path / "again")
+    assert "ATTENTION: no environment of the project was found, so our own Python runs its tests" in done.stderr
 
 
 def test_a_cache_folder_that_is_a_file_is_named(world: World, tmp_path: Path) -> None:
