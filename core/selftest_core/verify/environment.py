@@ -228,12 +228,13 @@ def _set_up_environment(
     with contextlib.suppress(ValueError):
         words[0] = f"./{(checkout / words[0]).relative_to(checkout)}" if os.sep in words[0] else words[0]
     own = checkout / OWN_PYTHON
-    python = str(own) if own.exists() else shutil.which("python3", path=environ.get("PATH", ""))
+    uv = find_uv(environ, checkout)
+    chosen = str(own) if own.exists() else _python_of_uv(uv, checkout, environ)
+    python = chosen or shutil.which("python3", path=environ.get("PATH", ""))
     if python is None:
         raise ToolMissingError("python3 is not installed", f"`{setup_command}` is to make an environment of it.", _HINT)
     about = _ask([python], checkout, environ)
     base_prefix, program = about["base_prefix"], about["program"]
-    uv = find_uv(environ, checkout)
     programs = () if uv is None else (uv.resolve(),)
     network = tuple((name, environ[name]) for name in _CERTIFICATES if environ.get(name))
     certificates = tuple(path for _, value in network if (path := Path(value)).is_absolute() and path.exists())
@@ -250,6 +251,15 @@ def _set_up_environment(
     readable = tuple(dict.fromkeys((Path(base_prefix), *shown)))
     name = f"an environment made by `{setup_command}` (Python {about['version'][0].split()[0]})"
     return Environment(tuple(words), digest, readable, checkout, variables, setup, name)
+
+
+def _python_of_uv(uv: Path | None, checkout: Path, environ: Mapping[str, str]) -> str:
+    """Ask uv for the interpreter that it takes for the project: it may be one of its own. Empty without an answer."""
+    if uv is None or not (checkout / "uv.lock").is_file():
+        return ""
+    argv = (str(uv), "python", "find", "--offline", "--no-python-downloads", "--project", str(checkout))
+    done = run(argv, timeout=60, cwd=checkout, env=dict(environ))
+    return done.stdout.strip() if done.ok else ""
 
 
 def _links_to(program: Path) -> list[Path]:

@@ -147,7 +147,7 @@ def make_wheel(name: str, folder: Path) -> Path:
     """Make the wheel of a distribution that is installed here, from its files."""
     about = importlib.metadata.distribution(name)
     path = folder / f"{name}-{about.version}-py3-none-any.whl"
-    folder.mkdir(exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     with zipfile.ZipFile(path, "w") as archive:
         for file in about.files or ():
             if ".." not in file.parts and file.suffix != ".pyc":
@@ -352,26 +352,31 @@ def _with_uv(desk: Desk, more: str = "") -> None:
     sources = [f'{name} = {{ path = "wheels/{path.name}" }}' for name, path in wheels.items()]
     sources += [f'{more} = {{ path = "../{more}", editable = true }}'] if more else []
     build = '[build-system]\nrequires = ["uv_build>=0.9,<1"]\nbuild-backend = "uv_build"\n'
+    only_here = f"[tool.uv]\nenvironments = [\"sys_platform == '{sys.platform}'\"]"
     about = '[project]\nname = "{}"\nversion = "1"\nrequires-python = ">=3.12"\ndependencies = {}\n'
     tested = f"[project.optional-dependencies]\ntest = {json.dumps(BORROWED)}\n"
     manifest = about.format("shop", json.dumps([more] if more else []))
-    desk.more["pyproject.toml"] = "\n".join((manifest, tested, build, "[tool.uv.sources]", *sources, ""))
+    desk.more["pyproject.toml"] = "\n".join((manifest, tested, build, only_here, "[tool.uv.sources]", *sources, ""))
     desk.more["src/desk_dependency.py"] = ""
     if more:
         (desk.sibling().parent / "pyproject.toml").write_text(about.format(more, []) + build)
     desk.settings["setup_command"] = "auto"
+    # Not the first python3 on PATH: uv knows better than that which one the project takes.
+    own = desk.home / "bin" / f"python3.{sys.version_info.minor}"
+    own.parent.mkdir(exist_ok=True)
+    own.symlink_to(getattr(sys, "_base_executable", sys.executable))
     shims = desk.home / ".pyenv" / "shims"
     shims.mkdir(parents=True)
     desk.program("uv", "exec pyenv exec uv").rename(shims / "uv")
     desk.environ["PATH"] = f"{shims}:{desk.environ['PATH']}"
 
 
-@layout("uv.lock with ../libcore", "the shim finds no pyenv")
+@layout("uv.lock with ../libcore", "uv is found by a shim of pyenv without pyenv")
 def _(desk: Desk) -> None:
     _with_uv(desk, "libcore")
 
 
-@layout("uv.lock, pytest in an extra, uv by a shim", "the shim finds no pyenv")
+@layout("uv.lock, pytest in an extra, uv by a shim", "the shim of pyenv is without pyenv")
 def _(desk: Desk) -> None:
     _with_uv(desk)
 
