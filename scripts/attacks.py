@@ -36,6 +36,7 @@ from core.attacks import honest, host, others  # noqa: E402 -- the tests' own ca
 from core.attacks.all_cases import CASES, THEMES  # noqa: E402
 from core.attacks.generator import generated  # noqa: E402
 from core.attacks.tried import ASKS, HELD, OPEN, UNDECIDABLE, attack  # noqa: E402
+from core.review.test_malformed import MALFORMED  # noqa: E402
 from selftest_core.verify.sandbox import probe  # noqa: E402
 
 if TYPE_CHECKING:
@@ -92,6 +93,16 @@ def try_washer(name: str) -> list[Row]:
     return [("washers", f"twelve branches, one washes by {name}", OPEN if found else HELD, said)]
 
 
+def try_beside(name: str) -> list[Row]:
+    """Try whether one bad branch keeps a good one from being published."""
+    try:
+        found = others.flood() if name == "floods" else others.beside_malformed(name)
+    except Exception as error:
+        found = {"the review ended": f"{type(error).__name__}: {error}"}
+    said = "; ".join(f"{who}: {what}" for who, what in found.items())
+    return [("one bad branch", name, OPEN if found else HELD, said)]
+
+
 def try_probe(_none: str) -> list[Row]:
     """Try the probe that every verification begins with."""
     with tempfile.TemporaryDirectory(prefix="attacks-") as name:
@@ -122,6 +133,8 @@ def main() -> int:
         jobs += [(try_probe, "")]
     if not given.is_user and (not given.only or given.only in "washers"):
         jobs += [(try_washer, name) for name in (others.WASHERS if given.all else dice.sample(list(others.WASHERS), 2))]
+        beside = [*MALFORMED, "floods"]
+        jobs += [(try_beside, name) for name in (beside if given.all else dice.sample(beside[:-1], 2))]
     # Cases of one base together: its results are kept in the process that has them.
     jobs += [(try_case, case) for case in sorted(cases, key=lambda one: repr(one.base))]
     rows: list[Row] = []

@@ -9,5 +9,5 @@ from core.attacks.host import ATTEMPTS
 CASES: list[Case] = [*NAMED, *ADAPTIVE, *TESTS_EDITED, *KNOWING]
 THEMES = [
     *dict.fromkeys(one.theme for one in CASES), "generated", *(f"host: {theme}" for theme in ATTEMPTS), "host: set-up",
-    "host: probe", "washers",
+    "host: probe", "washers", "one bad branch",
 ]  # fmt: skip

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import tempfile
+import time
 from pathlib import Path
 
-from core.attacks.cases import PATCHES
+from core.attacks.cases import BASE, PATCHES, PRODUCT
+from core.attacks.host import LONGEST
 from core.attacks.tried import grow, reviewed_unattended
 from core.review.repositories import Repository
+from core.review.test_malformed import MALFORMED
 from selftest_core.verify.verification import Mark, Verified
 
 NAMES = tuple(f"a{number}" for number in range(12))
@@ -53,3 +56,43 @@ def wash(name: str) -> dict[str, str]:
             if agent not in ("a0", *LIARS) and set(verdict.marks) & {Mark.LIAR, Mark.CULPRIT}:
                 found[agent] = f"accused, and honest: {verdict.reason}"
         return found
+
+
+def beside_malformed(name: str) -> dict[str, str]:
+    """Review a good branch beside one that git can hardly read; returns why the good one was not published."""
+    with tempfile.TemporaryDirectory(prefix="attacks-") as folder:
+        repository = Repository.make(Path(folder) / "repository")
+        grow(repository, "main", ("Base", BASE))
+        repository.git("reset", "-q", "--hard", "main")
+        grow(repository, "ada", ("[FIX_IMPL] Fix add", {"calc.py": PRODUCT.replace("a - b", "a + b")}))
+        body = MALFORMED[name]
+        for word, value in (
+            (b"TREE", repository.git("rev-parse", "ada^{tree}")), (b"PARENT", repository.git("rev-parse", "main")),
+            (b"BLOB", repository.git("rev-parse", "main:calc.py")),
+        ):  # fmt: skip
+            body = body.replace(word, value.encode())
+        path = Path(folder) / "object"
+        path.write_bytes(body)
+        oid = repository.git("hash-object", "-w", "--literally", "-t", "commit", str(path))
+        (repository.folder / ".git" / "refs" / "heads" / "bad").write_text(f"{oid}\n")
+        result, answer = reviewed_unattended(repository, "ada", "bad")
+        kept = {change.subject for change in answer.reviewed.order if result.published}
+        said = result.refused or result.not_published or str(dict(answer.reviewed.plan.left_out))
+        return {} if "[FIX_IMPL] Fix add" in kept else {"ada": f"not published: {said}"}
+
+
+MANY = 3000
+
+
+def flood() -> dict[str, str]:
+    """Review a branch with thousands of new tests; returns how long that took, where it was too long."""
+    with tempfile.TemporaryDirectory(prefix="attacks-") as folder:
+        repository = Repository.make(Path(folder) / "repository")
+        grow(repository, "main", ("Base", BASE))
+        repository.git("reset", "-q", "--hard", "main")
+        tests = "".join(f"\n\ndef test_{number}():\n    assert {number} == {number}\n" for number in range(MANY))
+        grow(repository, "eve", ("[CREATE_TEST] Many", {"tests/test_many.py": tests}))
+        began = time.monotonic()
+        reviewed_unattended(repository, "eve")
+        seconds = time.monotonic() - began
+        return {"eve": f"{MANY:,} tests took {seconds:.0f} s"} if seconds > LONGEST else {}

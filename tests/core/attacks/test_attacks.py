@@ -14,6 +14,7 @@ from core.attacks.cases import BASE, PRODUCT, Case
 from core.attacks.generator import ALL, generated
 from core.attacks.host import ATTEMPTS, SET_UPS, planted_world
 from core.attacks.tried import OPEN, attack
+from core.review.test_malformed import MALFORMED
 from core.verify.desks import SANDBOX
 
 DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "verification.md"
@@ -44,6 +45,7 @@ def test_the_table_of_the_documentation_counts_the_cases_that_there_are() -> Non
     counts = Counter(one.theme for one in CASES)
     counts |= {f"host: {theme}": len(found) for theme, found in ATTEMPTS.items()}
     counts |= {"host: set-up": len(SET_UPS), "host: probe": 1, "washers": len(others.WASHERS)}
+    counts["one bad branch"] = len(MALFORMED) + 1
     told = {theme: int(count) for theme, count in rows}
     assert list(told) == THEMES
     assert {theme: count for theme, count in told.items() if theme != "generated"} == dict(counts)
