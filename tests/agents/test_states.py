@@ -64,7 +64,8 @@ def at_rest(real: Real, name: str) -> str:
             return False
         if row.condition.kind in DIALOGS:
             if time.time() - pressed_at > TAKES_KEYS:
-                pressed_at = real.press(name, "Escape")
+                # Esc on a question leaves mngr's marker, and mngr then sends nothing more.
+                pressed_at = real.press(name, "Escape" if row.condition.kind is Kind.DIALOG else "Enter")
             return False
         return (row.category, row.attention) != busy and STREAMING not in real.screen(name)
 
@@ -117,9 +118,13 @@ def test_a_turn_that_is_interrupted(real: Real, free: str) -> None:
 def test_a_question_with_choices(real: Real, free: str) -> None:
     sent = real.type(free, "PLAY choose")
     called = real.tool_called(free, sent)
-    question = as_it_is(Kind.QUESTION, Category.NEEDS_YOU, "asks: How shall prices be rounded?")
-    real.says("question", free, called, question)
-    assert real.listing(free, "--no-wait")["reason"] == "asks: How shall prices be rounded?"
+
+    def asks() -> str:
+        # On a busy machine Claude Code writes its question down only once it is answered: until then none can be told.
+        return "asks: How shall prices be rounded?" if "AskUserQuestion" in real.written(free) else "asks a question"
+
+    real.says("question", free, called, lambda row: as_it_is(Kind.QUESTION, Category.NEEDS_YOU, asks())(row))
+    assert real.listing(free, "--no-wait")["reason"] == asks()
     real.answer(free, "Enter to select", "Enter")
     real.turn_ended(free, called)
 
