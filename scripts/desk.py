@@ -241,17 +241,18 @@ def remove_user(user: str) -> None:
     for folder in ("/tmp", "/var/tmp", "/dev/shm"):
         for path in owned_by(number, Path(folder)):
             shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
-    subprocess.run(["userdel", "--remove", user], check=True, stderr=subprocess.DEVNULL)
+    # By force, as a process that has ended keeps its user until its parent has asked for its end.
+    subprocess.run(["userdel", "--force", "--remove", user], check=True, stderr=subprocess.DEVNULL)
 
 
 def owned_by(number: int, folder: Path) -> list[Path]:
-    """List what a user has in a folder; in /proc, their processes."""
+    """List what a user has in a folder; in /proc, their processes that live."""
     found = []
     for path in folder.iterdir():
         try:
-            if path.lstat().st_uid == number and (folder != Path("/proc") or path.name.isdigit()):
+            if path.lstat().st_uid == number and (folder != Path("/proc") or (path / "cmdline").read_bytes()):
                 found.append(path)
-        except FileNotFoundError:
+        except (FileNotFoundError, ProcessLookupError):
             continue
     return found
 
