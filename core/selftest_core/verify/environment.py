@@ -340,7 +340,9 @@ def _is_system(path: Path) -> bool:
 def _ask(python: Sequence[str], checkout: Path, environ: Mapping[str, str]) -> dict[str, Any]:
     """Ask an interpreter for its prefix, those of the one that it is made of, its import folders, and its version."""
     script = Path(interpreter.__file__).read_text(encoding="utf-8")
-    done = run([*python, "-c", script], timeout=60, cwd=checkout, env=dict(environ))
+    # Nothing is imported from the checkout: it may have a json.py.
+    words = f"import sys; sys.path[:] = [path for path in sys.path if path]; exec({script!r})"
+    done = run([*python, "-c", words], timeout=60, cwd=checkout, env=dict(environ))
     try:
         found: dict[str, Any] = json.loads(done.stdout)
     except ValueError as error:
