@@ -115,7 +115,8 @@ def try_installations(place: Path, home: Path) -> None:
     step("an environment", [python, "-m", "venv", tools.parent])
     step("pip install pipx", [tools / "pip", "install", "pipx"])
     pipx: list[str | Path] = [tools / "pipx", "install", "--python", python, f"{wheel}[claude]"]
-    step("pipx install WHEEL[claude]", pipx, for_pip)
+    # pipx itself asks the index, for the newest pip.
+    step("pipx install WHEEL[claude]", pipx, {"PIP_FIND_LINKS": str(kept)} if is_kept else {})
     use(programs, home)
 
     if shutil.which("npm") is None:
