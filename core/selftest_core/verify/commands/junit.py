@@ -35,6 +35,7 @@ _PART = 1 << 24
 _MOST_FILES = 10_000
 _MOST_ELEMENTS = 5_000_000
 _DEEPEST = 100
+_LONGEST_PATH = 1000
 _OUTPUT = 20_000
 _WORDS = {
     "failure": Result.FAILED, "error": Result.ERROR, "skipped": Result.SKIPPED,
@@ -251,7 +252,7 @@ def _id(suite: str, class_name: str, name: str, file: str, root: Path) -> str:
     parts = class_name.split(".", _DEEPEST)
     for count in range(len(parts), 0, -1):
         path = "/".join(parts[:count]) + ".py"
-        if all(parts[:count]) and (root / path).is_file():
+        if all(parts[:count]) and len(path) < _LONGEST_PATH and (root / path).is_file():
             return "::".join((path, *parts[count:], name))
     where = file.removeprefix("./") or suite
     return "::".join(dict.fromkeys(part for part in (where, class_name, name) if part))
