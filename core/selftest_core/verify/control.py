@@ -1,33 +1,39 @@
 """Controls: test files in which each test must fail, so that a test which stays green there is known to prove nothing.
 Beside them, edits of test files that leave every other test as it was.
 
-The expected value of an `==` becomes another value of its type; where a function has none, its assertions are negated;
-a test without assertions gets one that fails. Nothing else changes, and a control is laid and run as any other tree:
-no code of the tree can tell which of the two it runs in. A test that passes all the same has assertions that never run,
-compares with something that is equal to everything, or is reported as passed whatever it does.
+The expected value of an `==` becomes any of several other values of its type, near ones and far ones; where a function
+has none, its assertions are negated; a test without assertions, whose helpers have none either, gets one that fails; an
+example of a docstring gets another output. Values and names are drawn by a seed that no code of a tree can know.
+Nothing else changes, and a control is laid and run as any other tree. A test that passes all the same has assertions
+that never run, compares with something that is equal to too much, or is reported as passed whatever it does.
 """
 
 from __future__ import annotations
 
 import ast
 import builtins
+import contextlib
 import hashlib
+import io
+import random
 import re
 import tempfile
+import tokenize
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from selftest_core.git.command import Git
+from selftest_core.review.changes.kinds import Kind, kind_of_path
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from selftest_core.git.object_store import ObjectStore
 
-LARGEST = 1_000_000
+LARGEST = 4_000_000
 """Bytes of a test file that is turned."""
-_DEEPEST = 100
-"""Brackets within brackets in a file that is turned."""
+_DEEPEST = 200
+"""Brackets within brackets in a file that is turned: Python itself takes no more."""
 _NEGATED = {
     "assertTrue": "assertFalse", "assertIn": "assertNotIn", "assertIs": "assertIsNot",
     "assertIsNone": "assertIsNotNone", "assertIsInstance": "assertNotIsInstance", "assertRegex": "assertNotRegex",
@@ -41,51 +47,83 @@ _EQUAL = frozenset(
     }
 )  # fmt: skip
 _RAISES = frozenset({"raises", "assertRaises", "assertRaisesRegex"})
-_CODING = re.compile(rb"^[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")
-# Far from what an off-by-one gives: a wrong product must not agree with the other value by chance.
+_EXAMPLE = re.compile(r"(?m)^([ \t]*)>>> .*\n(?:\1\.\.\. ?.*\n)*\1(?!>>>|\.\.\.)(\S.*)$")
 _HELPER = """
 
 def {name}(left, right, side):
-    def other(value):
+    def known(value):
+        kind = type(value)
+        module = __import__("sys").modules.get(kind.__module__)
+        return kind.__module__.partition(".")[0] in ("_pytest", "numpy", "pandas") and (
+            getattr(module, kind.__name__, None) is kind
+        )
+    def others(value, is_far):
         kind = type(value)
         if kind is bool:
-            return not value
+            return [not value]
         if kind in (int, float) and value - value == 0:
-            return value * 31 + 104729
-        if kind in (str, bytes):
-            return value + (" (other)" if kind is str else b" (other)")
-        if kind in (list, tuple):
-            return value + kind([object()])
-        if kind in (set, frozenset):
-            return value | {{object()}}
-        if kind is dict:
-            return {{**value, object(): None}}
-        return object()
+            found = [value * 31 + step for step in {far}] + ([] if is_far else [value + step for step in {near}])
+        elif kind in (str, bytes):
+            word = {word} if kind is str else {word}.encode()
+            found = [value + word] + ([] if is_far else [word + value, value[1:], value[:-1], value.swapcase()])
+        elif kind in (list, tuple):
+            found = [value + kind([object()])] + ([] if is_far else [value[1:], value[:-1], value[::-1]])
+        elif kind in (set, frozenset):
+            found = [value | {{object()}}] + ([] if is_far else [kind(list(value)[1:])])
+        elif kind is dict:
+            found = [{{**value, object(): None}}] + ([] if is_far else [dict(list(value.items())[1:])])
+        else:
+            return [object()]
+        return [one for one in found if one != value]
     plain = (bool, int, float, str, bytes, list, tuple, set, frozenset, dict)
-    if side == "value":
-        return other(right)
+    if side in ("value", "far"):
+        return others(right, side == "far")[0]
     if side == "exception":
-        return type("Other", (Exception,), {{}})
+        return type({word}.strip(), (Exception,), {{}})
     if side == "left" or (side == "either" and type(right) not in plain and type(left) in plain):
-        return other(left) == right
-    return left == other(right)
+        return any([one == right for one in others(left, known(right))])
+    return any([left == one for one in others(right, known(left))])
 """
 
 type _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-def turned(source: bytes) -> bytes | None:
-    """Return a test file in which each test must fail; None where that cannot be made of it."""
-    coding = next((found[1] for line in source.splitlines()[:2] if (found := _CODING.match(line))), b"utf-8")
-    if len(source) > LARGEST or _is_deep(source) or coding.lower().replace(b"_", b"-") not in (b"utf-8", b"utf8"):
-        return None
+def turned(source: bytes, seed: bytes = b"", helpers: Collection[str] = frozenset()) -> bytes | None:
+    """Return a test file in which each test must fail; None where that cannot be made of it.
+
+    `helpers`: functions of other files that a test without assertions may have them in.
+    """
     try:
-        text = source.decode("utf-8-sig").replace("\r\n", "\n")
-        made = _Turning(text).made().encode()
-        ast.parse(made)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        text, encoding = _decoded(source)
+        return _encoded(_Turning(text, seed).tests(helpers), encoding)
+    except _UNFIT:
         return None
-    return made
+
+
+_UNFIT = (SyntaxError, ValueError, LookupError, RecursionError, MemoryError)
+
+
+def _decoded(source: bytes) -> tuple[str, str]:
+    """Return the text of a Python file, and its encoding. Raises one of `_UNFIT`."""
+    if len(source) > LARGEST or _is_deep(source):
+        raise ValueError("it is too large, or too deep")
+    encoding, _ = tokenize.detect_encoding(io.BytesIO(source).readline)
+    return source.decode(encoding).replace("\r\n", "\n"), encoding
+
+
+def _encoded(text: str, encoding: str) -> bytes:
+    ast.parse(text)
+    return text.encode(encoding)
+
+
+def turned_examples(source: bytes, seed: bytes = b"") -> bytes | None:
+    """Return a file whose examples, `>>>` and the output, must fail; None where that cannot be made of it."""
+    word = f"other-{hashlib.sha256(seed + source).hexdigest()[:8]}"
+    try:
+        text = source.decode("utf-8")
+    except UnicodeDecodeError:
+        return None
+    return _EXAMPLE.sub(lambda found: found[0][: found.start(2) - found.start()] + word, text).encode()
 
 
 def _is_deep(source: bytes) -> bool:
@@ -100,34 +138,58 @@ def _is_deep(source: bytes) -> bool:
 class _Turning:
     """The edits of one file: spans of bytes and what replaces them."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, seed: bytes) -> None:
+        self._text_of_file = text if text.endswith("\n") else f"{text}\n"
         self._source = text.encode() if text.endswith("\n") else text.encode() + b"\n"
         self._lines = [0]
         for line in self._source.splitlines(keepends=True):
             self._lines.append(self._lines[-1] + len(line))
         self._edits: dict[tuple[int, int], bytes] = {}
-        # Its own name for each file: nobody can write it into the file that it is made of.
-        self._name = f"_check_{hashlib.sha256(self._source).hexdigest()[:12]}"
-
-    def made(self) -> str:
-        """Return the turned text. Raises SyntaxError, ValueError, RecursionError, MemoryError."""
-        tree = ast.parse(self._source)
-        functions: dict[str, list[_Function]] = {}
-        for node in ast.walk(tree):
+        digest = hashlib.sha256(seed + self._source).hexdigest()
+        # A name and values that nobody can write into the file that they are made for.
+        chance = random.Random(digest)
+        self._name = f"_{digest[:12]}"
+        self._helper = _HELPER.format(
+            name=self._name,
+            near=chance.sample((-3, -2, -1, 1, 2, 3), 6),
+            far=[chance.randrange(10**4, 10**6) for _ in range(2)],
+            word=repr(f" {digest[12:18]}"),
+        )
+        self._tree = ast.parse(self._text_of_file)
+        self._functions: dict[str, list[_Function]] = {}
+        for node in ast.walk(self._tree):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                functions.setdefault(node.name, []).append(node)
-        asserting = {name for name, found in functions.items() if [one for one in found if self._turn(one)]}
-        for test in _tests(tree.body):
-            if asserting.isdisjoint(_reached(test, functions)):
+                self._functions.setdefault(node.name, []).append(node)
+
+    def tests(self, helpers: Collection[str]) -> str:
+        """Return the text with all assertions turned round. Raises ValueError."""
+        asserting = {name for name, found in self._functions.items() if [one for one in found if self._turn(one)]}
+        for test in _tests(self._tree.body):
+            reached = _reached(test, self._functions)
+            if asserting.isdisjoint(reached) and reached.isdisjoint(helpers):
                 self._fail(test)
+        return self._made()
+
+    def wanted_helpers(self) -> set[str]:
+        """Return the names that tests without an assertion of this file reach."""
+        asserting = {name for name, found in self._functions.items() if [one for one in found if self._turn(one)]}
+        reached = [_reached(test, self._functions) for test in _tests(self._tree.body)]
+        return {name for names in reached if asserting.isdisjoint(names) for name in names}
+
+    def some(self, names: Collection[str]) -> tuple[str, set[str]]:
+        """Return the text with the assertions of functions with these names turned, and which have some."""
+        found = {name: self._functions[name] for name in names if name in self._functions}
+        asserting = {name for name, functions in found.items() if [one for one in functions if self._turn(one)]}
+        return self._made(), asserting
+
+    def _made(self) -> str:
         parts, at = [], 0
         for (start, end), text in sorted(self._edits.items()):
             if start < at:
                 raise ValueError("one assertion lies in another")
             parts += [self._source[at:start], text]
             at = end
-        made = b"".join((*parts, self._source[at:]))
-        return made.decode() + _HELPER.format(name=self._name)
+        return b"".join((*parts, self._source[at:])).decode() + self._helper
 
     def _turn(self, function: _Function) -> bool:
         """Turn the assertions of a function; True where it has some."""
@@ -140,7 +202,8 @@ class _Turning:
         for compare in equal:
             self._compare(compare)
         for call in equal_calls:
-            self._value(call.args[0] if _is_literal(call.args[0]) and not _is_literal(call.args[1]) else call.args[1])
+            is_first = _is_literal(call.args[0]) and not _is_literal(call.args[1])
+            self._value(call.args[0 if is_first else 1], "far" if calls[call] == "assertAlmostEqual" else "value")
         # Beside an `==` the others stay: what is equal to everything must not fail at another assertion.
         if not equal and not equal_calls:
             for node in asserts:
@@ -161,8 +224,8 @@ class _Turning:
         words = (self._name.encode(), b"((", self._text(left), b"), (", self._text(right), b"), '", side, b"')")
         self._replace(node, b"".join(words))
 
-    def _value(self, node: ast.expr) -> None:
-        self._replace(node, self._name.encode() + b"(None, (" + self._text(node) + b"), 'value')")
+    def _value(self, node: ast.expr, side: str) -> None:
+        self._replace(node, self._name.encode() + b"(None, (" + self._text(node) + f"), '{side}')".encode())
 
     def _fail(self, test: _Function) -> None:
         """Let a test without assertions fail where it ends."""
@@ -213,15 +276,16 @@ def _own(function: _Function) -> Iterator[ast.AST]:
 
 
 def _reached(test: _Function, functions: dict[str, list[_Function]]) -> set[str]:
-    """Return the names of the file's functions that a test calls or takes as fixtures, itself among them."""
-    found, left = {test.name}, [test]
+    """Return the names that a test, and the functions of the file that it calls or takes as fixtures, refer to."""
+    found, seen, left = {test.name}, {test.name}, [test]
     while left:
         function = left.pop()
         names = {argument.arg for argument in function.args.args}
         names |= {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
         names |= {node.attr for node in ast.walk(function) if isinstance(node, ast.Attribute)}
-        for name in names & functions.keys() - found:
-            found.add(name)
+        found |= names
+        for name in names & functions.keys() - seen:
+            seen.add(name)
             left += functions[name]
     return found
 
@@ -345,15 +409,56 @@ def _runs(node: ast.expr) -> bool:
     )
 
 
-def turn_tree(store: ObjectStore, tree: str, paths: Collection[str]) -> tuple[str, frozenset[str]]:
-    """Turn these test files of a tree; returns the tree, and the files that were turned. Raises ToolError."""
+def turn_tree(
+    store: ObjectStore, tree: str, tests: Collection[str], seed: bytes = b""
+) -> tuple[str, Mapping[str, bool]]:
+    """Turn the files of these tests in a tree; returns the tree, and each Python file: whether it could be turned.
+
+    Raises ToolError.
+    """
+    plain = {test.partition("::")[0] for test in tests if not _is_example(test)}
+    examples = {test.partition("::")[0] for test in tests if _is_example(test)}
     listed = store.git.ask("ls-tree", "-r", "-z", tree).split("\0")
     entries = [line.partition("\t") for line in listed if line]
-    blobs = {path: words.split()[2] for words, _, path in entries if path in paths and words.startswith("100")}
-    made = {path: turned(store.read(oid)[1]) for path, oid in blobs.items() if path.endswith(".py")}
-    changed = {path: store.write(b"blob", body) for path, body in made.items() if body is not None}
-    lines = [f"100644 {oid}\t{path}" for path, oid in sorted(changed.items())]
-    return (with_entries(store.git, tree, lines) if changed else tree), frozenset(changed)
+    blobs = {path: words.split()[2] for words, _, path in entries if words.startswith("100")}
+    bodies = {path: store.read(blobs[path])[1] for path in plain | examples if path in blobs}
+    wanted: set[str] = set()
+    for path in plain & bodies.keys():
+        with contextlib.suppress(*_UNFIT):
+            wanted |= _Turning(_decoded(bodies[path])[0], seed).wanted_helpers()
+    changed: dict[str, bytes] = {}
+    asserting: set[str] = set()
+    for path in blobs if wanted else ():
+        if path not in bodies and _is_helper(path):
+            with contextlib.suppress(*_UNFIT):
+                text, encoding = _decoded(store.read(blobs[path])[1])
+                made, found = _Turning(text, seed).some(wanted)
+                if found:
+                    changed[path] = _encoded(made, encoding)
+                    asserting |= found
+    turnable: dict[str, bool] = {}
+    for path, body in bodies.items():
+        if not path.endswith(".py") and path not in examples:
+            continue  # of a plugin: nobody knows what an assertion is there
+        now = turned(body, seed, asserting) if path in plain else body
+        now = turned_examples(now, seed) if path in examples and now is not None else now
+        turnable[path] = now is not None
+        changed |= {} if now is None else {path: now}
+    lines = [f"100644 {store.write(b'blob', body)}\t{path}" for path, body in sorted(changed.items())]
+    return (with_entries(store.git, tree, lines) if lines else tree), turnable
+
+
+def _is_helper(path: str) -> bool:
+    return path.endswith(".py") and kind_of_path(path) is Kind.TEST and not path.endswith("conftest.py")
+
+
+def _is_example(test: str) -> bool:
+    """True for the id of examples in a docstring or a text: they are named by their module or their file."""
+    path, _, name = test.partition("::")
+    parts = path.removesuffix(".py").split("/")
+    modules = {".".join(parts[place:]) for place in range(len(parts))}
+    word = name.partition("[")[0]
+    return word == path.rpartition("/")[2] or any(word == one or word.startswith(f"{one}.") for one in modules)
 
 
 def with_entries(git: Git, tree: str, lines: Sequence[str]) -> str:

@@ -28,6 +28,7 @@ from selftest_core.verify.kept.results import Results
 from selftest_core.verify.local import LocalVerifier, jobs_of
 from selftest_core.verify.sandbox import choose_isolation
 from selftest_core.verify.schedule import (
+    CANNOT_BE_TURNED,
     MOST_SIBLINGS,
     PASSED_ALL_THE_SAME,
     STAYS_GREEN,
@@ -195,7 +196,7 @@ class ArrivalVerifier:
                 if doubt:
                     return ClaimVerdict(ClaimResult.UNKNOWN, doubt, found.runs[-1].output)
             if found.verdict is Verdict.GREEN:
-                unproved = self._control(desk, driver, tree, test)
+                unproved = self._control(desk, driver, tree, test, results.secret())
                 if unproved is not None:
                     return unproved
         return verdict_on_claim(found)
@@ -233,19 +234,21 @@ class ArrivalVerifier:
             return ""
         return "no test of the base has passed here, so that nothing shows that this one can: see `verify_command`"
 
-    def _control(self, desk: ArrivalDesk, driver: Driver, tree: str, test: str) -> ClaimVerdict | None:
-        """Run a green test where it must fail; None where it does, or where that cannot be made of its file."""
+    def _control(self, desk: ArrivalDesk, driver: Driver, tree: str, test: str, seed: bytes) -> ClaimVerdict | None:
+        """Run a green test where it must fail; None where it does, or where its file is none of Python."""
         file = test.partition("::")[0]
-        control, files = turn_tree(desk.store, tree, {file})
-        if file not in files:
+        control, turnable = turn_tree(desk.store, tree, {test}, seed)
+        if file not in turnable:
             return None
+        if not turnable[file]:
+            return ClaimVerdict(ClaimResult.UNKNOWN, CANNOT_BE_TURNED)
         run = driver.drive(run_once(control, test, "control"))
         if can_fail(run):
             return None
         if run.result not in PASSED_ALL_THE_SAME:
             why = run.reason or run.result
             return ClaimVerdict(ClaimResult.UNKNOWN, f"it was not seen to fail where it must: {why}", run.output)
-        at_base, _ = turn_tree(desk.store, desk.tree_of(self._base), {file})
+        at_base, _ = turn_tree(desk.store, desk.tree_of(self._base), {test}, seed)
         if can_fail(driver.drive(run_once(at_base, test, "control of the base"))):
             return ClaimVerdict(ClaimResult.FAILED, f"{STAYS_GREEN}; that of the base does not", run.output)
         return ClaimVerdict(ClaimResult.UNKNOWN, f"{STAYS_GREEN}: it proves nothing", run.output)

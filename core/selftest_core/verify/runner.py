@@ -138,7 +138,8 @@ class PytestProcess:
     ) -> None:
         self._order = order or Order()
         self._told_places = self._order.places()
-        self._slot, self._tests, self._testing = slot, self._order.sorted(tests), testing
+        self._slot, self._testing = slot, testing
+        self._tests = dict.fromkeys(self._order.sorted(tests))
         self._on_run, self._should_stop = on_run, should_stop
         self._results = slot.exchange / "results"
         self._wishes = slot.exchange / "wishes"
@@ -247,7 +248,7 @@ class PytestProcess:
         """Return the orders of the plugin. `results`: the path there; `foreign`: folders that no module may be from."""
         return {
             "results": str(results),
-            "tests": self._tests,
+            "tests": list(self._tests),
             "late": [test for test in self._tests if test in self._order.late],
             "foreign": foreign,
             "absent": list(self._absent),

@@ -94,8 +94,8 @@ class Line(Protocol):
         """The tree of the base with the candidate's test files."""
         ...
 
-    def control(self, tree: str) -> tuple[str, Collection[str]]:
-        """The tree in which the tests must fail, and the test files for which that could be made of it."""
+    def control(self, tree: str) -> tuple[str, Mapping[str, bool]]:
+        """The tree in which the tests must fail, and for files of tests whether that could be made of them."""
         ...
 
     def with_tests_of_base(self, tree: str) -> str:
@@ -371,14 +371,16 @@ def _control(
     line: Line, tests: Sequence[str], memory: _Memory, formed: Callable[[str], str]
 ) -> Generator[list[Job], Answers, dict[str, _Cause]]:
     """Run green tests where they must fail, and find out why one does not. `formed`: gives each tree its test files."""
-    tree, files = line.control(formed(line.prefix(len(line.items))))
-    wanted = [test for test in tests if test.partition("::")[0] in files]
+    tree, turnable = line.control(formed(line.prefix(len(line.items))))
+    known = {test: turnable.get(test.partition("::")[0]) for test in tests}
+    wanted = [test for test in tests if known[test]]
     runs = yield from _together([_once(tree, test, "control") for test in wanted], memory)
     causes = {
         test: _Cause(reason=f"it was not seen to fail where it must: {run.reason or run.result}", cannot_fail=True)
         for test, run in zip(wanted, runs, strict=True)
         if not can_fail(run)
     }
+    causes |= {test: _Cause(reason=CANNOT_BE_TURNED, cannot_fail=True) for test in tests if known[test] is False}
     suspects = [test for test, run in zip(wanted, runs, strict=True) if run.result in PASSED_ALL_THE_SAME]
     hints: list[int] = []
     # One change that patches pytest is the cause for all: it is looked for with a few of them.
@@ -391,6 +393,9 @@ def _control(
 
 
 STAYS_GREEN = "it stays green with its assertions turned round"
+CANNOT_BE_TURNED = (
+    "its assertions cannot be turned round: its file is too large, too deep, or no Python that can be read"
+)
 
 
 def _as_base_has_them(
@@ -428,7 +433,9 @@ def _investigate_control(line: Line, test: str, hints: Sequence[int], formed: Ca
     count = len(line.items)
     run = yield _Ask(line.control(formed(line.prefix(0)))[0], test, 0, "control of the base")
     if run.result in PASSED_ALL_THE_SAME:
-        return _Cause(reason=f"{STAYS_GREEN}, on the base too")
+        before = yield from _once(line.prefix(0), test, "base")
+        # A test that is red on the base can fail there: its control came out green by chance, and says nothing.
+        return _Cause(reason=f"{STAYS_GREEN}, on the base too", cannot_fail=before.result is not Result.PASSED)
     if not can_fail(run):
         return _Cause(reason=STAYS_GREEN, cannot_fail=True)  # the base does not have it
 
@@ -627,8 +634,9 @@ def _jobs(asks: Iterable[_Ask]) -> Generator[Job]:
 
 def _runs(memory: _Memory, tree: str, test: str) -> tuple[Execution, ...]:
     """The runs of a test on a tree, in order, the one alone last."""
-    numbers = sorted(number for one, name, number in memory if one == tree and name == test and number != ALONE)
-    found = [memory[tree, test, number] for number in numbers]
+    found: list[Execution] = []
+    while (tree, test, len(found)) in memory:
+        found.append(memory[tree, test, len(found)])
     return (*found, memory[tree, test, ALONE]) if (tree, test, ALONE) in memory else tuple(found)
 
 

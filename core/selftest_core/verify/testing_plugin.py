@@ -211,6 +211,9 @@ class Testing:
         self._unread = b""
         self._session: Any = None
         self._finished = 0
+        self._manager = config.pluginmanager
+        self._plugins = {id(one): one for one in self._manager.get_plugins()}
+        self._plugins[id(self)] = self
 
     def _tell(self, **line: Any) -> None:
         # A child that a test forks must not write for its parent.
@@ -315,8 +318,25 @@ class Testing:
         """Name what decides results, and is not what it was."""
         now = _judges()
         found = sorted(name for name, was in _originals.items() if now.get(name) is None or not _same(was, now[name]))
+        found += self._late_plugins()
         if found:
             self._tell(replaced=found)
+
+    def _late_plugins(self) -> list[str]:
+        """Name plugins of the tree that came after the options were read, other than conftest.py files."""
+        new = [one for one in self._manager.get_plugins() if id(one) not in self._plugins]
+        self._plugins.update((id(one), one) for one in new)
+        if not new:
+            return []
+        found = []
+        root = os.path.realpath(self._from) + os.sep
+        for hook in list(vars(self._manager.hook).values()):
+            for one in hook.get_hookimpls() if hasattr(hook, "get_hookimpls") else ():
+                path = os.path.realpath(getattr(getattr(one.function, "__code__", None), "co_filename", "?"))
+                is_own = path.startswith(root) and os.sep + "site-packages" + os.sep not in path
+                if any(one.plugin is plugin for plugin in new) and is_own and os.path.basename(path) != "conftest.py":  # noqa: PTH119
+                    found.append("the hook " + one.function.__name__ + " of " + os.path.relpath(path, root))
+        return sorted(set(found))
 
     def _tell_foreign(self) -> None:
         """Name modules of the project that came from elsewhere, among those that are new."""

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from selftest_core.git.command import Git
+    from selftest_core.git.commit_changes import PathChange
     from selftest_core.git.object_store import ObjectStore
     from selftest_core.review.apply_decisions import Reviewed
     from selftest_core.review.changes.collect_changes import Change
@@ -168,7 +169,8 @@ class ReviewLine:
         self.edits: frozenset[str] = frozenset()
         self._of_base: dict[str, str] = {}
         self.controlled: set[str] = set()
-        self._controls: dict[str, tuple[str, Collection[str]]] = {}
+        self.seed = b""
+        self._controls: dict[str, tuple[str, Mapping[str, bool]]] = {}
 
     def assign(
         self, owned: Mapping[str, Owned], evidence: Mapping[str, Evidence], *, makes_environments: bool = True
@@ -230,10 +232,14 @@ class ReviewLine:
         paths = {one.path for change in self.changes for one in change.paths if kind_of_path(one.path) is Kind.TEST}
         return with_files_of(self._engine.store.git, self._base_tree, self.prefix(len(self.changes)), paths)
 
-    def find_edits(self) -> None:
-        """Find what the candidate edits of tests and their settings, and may change what other tests are."""
+    def find_edits(self, files: Collection[str]) -> None:
+        """Find what the candidate edits of tests and their settings, and may change what other tests are.
+
+        `files`: those that hold tests on the base, by whatever name.
+        """
         touched = {one.path for change in self.changes for one in change.paths if kind_of_path(one.path) is Kind.TEST}
         touched |= {path for change in self.changes for path in changes_judge(self._engine.store, change)}
+        touched |= {one.path for change in self.changes for one in change.paths if one.path in files or _is_link(one)}
         self.edits = reaching_edits(self._engine.store, self._base_tree, self.prefix(len(self.changes)), touched)
 
     def with_tests_of_base(self, tree: str) -> str:
@@ -242,11 +248,16 @@ class ReviewLine:
             self._of_base[tree] = with_files_of(self._engine.store.git, tree, self._base_tree, self.edits)
         return self._of_base[tree]
 
-    def control(self, tree: str) -> tuple[str, Collection[str]]:
-        """Return the tree in which the tests must fail, and the test files that were turned for it."""
+    def control(self, tree: str) -> tuple[str, Mapping[str, bool]]:
+        """Return the tree in which the tests must fail, and whether the file of each could be turned for it."""
         if tree not in self._controls:
-            self._controls[tree] = turn_tree(self._engine.store, tree, self.controlled)
+            self._controls[tree] = turn_tree(self._engine.store, tree, self.controlled, self.seed)
         return self._controls[tree]
+
+
+def _is_link(path: PathChange) -> bool:
+    """True where a link is made or taken away: tests may be found behind it."""
+    return any(side is not None and not side.mode.startswith("100") for side in (path.before, path.after))
 
 
 def reaching_edits(store: ObjectStore, before: str, after: str, paths: Collection[str]) -> frozenset[str]:
@@ -329,16 +340,13 @@ def verify_line(
         )
         suite = [test for test in suite if _is_named(test, keeps)]
         vanished = [test for test in vanished if _is_named(test, keeps)]
-    line.controlled = (
-        set()
-        if collected.is_opaque
-        else {test.partition("::")[0] for test in (*suite, *(test for item in line.items for test in item.tests))}
-    )
+    line.controlled = set() if collected.is_opaque else {*suite, *(test for item in line.items for test in item.tests)}
+    line.seed = results.secret()
     tests_of = {item.id: item.tests or owned[item.id].affected for item in line.items}
     on_owned(tests_of)
     of_base = frozenset(base.tests)
     if not collected.is_opaque:
-        line.find_edits()
+        line.find_edits({test.partition("::")[0] for test in of_base})
     # A new test may leave something behind that turns others green: it runs after those that the base has.
     late = frozenset(test for test in collected.tests if test not in of_base)
     driver = Driver(verifier, results, on_progress, on_kept, Order(first, tests_of, late))

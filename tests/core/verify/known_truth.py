@@ -77,8 +77,8 @@ class KnownLine:
     def before(self) -> str:
         return "before"
 
-    def control(self, tree: str) -> tuple[str, Collection[str]]:
-        return tree, ()  # scripted lines have no files whose assertions could be turned
+    def control(self, tree: str) -> tuple[str, Mapping[str, bool]]:
+        return tree, {}  # scripted lines have no files whose assertions could be turned
 
     def with_tests_of_base(self, tree: str) -> str:
         return tree
@@ -167,7 +167,7 @@ class PartOfLine:
     def before(self) -> str:
         return "before " + ",".join(map(str, self.applied))
 
-    def control(self, tree: str) -> tuple[str, Collection[str]]:
+    def control(self, tree: str) -> tuple[str, Mapping[str, bool]]:
         return self.whole.control(tree)
 
     def with_tests_of_base(self, tree: str) -> str:

@@ -288,8 +288,8 @@ def test_each_kind_of_assertion_fails_when_it_is_turned(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "source",
     [
-        b"def test_it(:\n", b"# coding: latin-1\ndef test_it(): assert '\xe4'\n", b"\xff", b"(" * 3000 + b")" * 3000,
-        b"def test_it(): assert 0" + b"\0", b"def test_it(): assert " + b"not " * 30_000 + b"1\n", b"x" * 2_000_000,
+        b"def test_it(:\n", b"# coding: nobody-knows\ndef test_it(): assert 1\n", b"\xff", b"(" * 3000 + b")" * 3000,
+        b"def test_it(): assert 0" + b"\0", b"def test_it(): assert " + b"not " * 30_000 + b"1\n", b"x" * 5_000_000,
     ],
 )  # fmt: skip
 def test_what_cannot_be_turned_has_no_control(source: bytes) -> None:
@@ -298,7 +298,58 @@ def test_what_cannot_be_turned_has_no_control(source: bytes) -> None:
 
 def test_sums_of_thousands_do_not_end_it() -> None:
     found = turned(b"def test_it(): assert 1" + b" + 1" * 3000 + b" == 3001\n")
-    assert found is None or b"_check_" in found
+    assert found is None or b"def test_it(): assert _" in found
+
+
+def test_other_encodings_stay_as_they_are() -> None:
+    found = turned(b"# coding: latin-1\ndef test_it(): assert name() == '\xe4'\n")
+    assert found is not None
+    assert b"'\xe4'" in found
+    assert compile(found, "turned", "exec")
+
+
+def test_what_is_drawn_differs_from_seed_to_seed() -> None:
+    source = b"def test_it(): assert f() == 5\n"
+    assert turned(source, b"one") == turned(source, b"one") != turned(source, b"other")
+
+
+EQUAL_TO_MUCH = {
+    "a range": "-1000 < other < 1000",
+    "some": "other in (4, 5, 6, 7)",
+    "what was once the other value": "'104' not in str(other)",
+}
+
+
+@pytest.mark.parametrize("how", EQUAL_TO_MUCH.values(), ids=EQUAL_TO_MUCH)
+def test_an_object_that_is_equal_to_much_is_found(tmp_path: Path, how: str) -> None:
+    forger = f"class Any(int):\n    def __eq__(self, other):\n        return {how}\n\n    __hash__ = int.__hash__\n\n\n"
+    product = f"{forger}def add(a, b):\n    return Any()\n\n\ndef mul(a, b):\n    return a * b\n"
+    answer = verified(tmp_path, eve={"calc.py": product})
+    (eve,) = answer.verification.items.values()
+    assert eve.verified is not Verified.PASSED
+    found = {one.test: one.after for one in answer.verification.tests}
+    assert found["test_calc.py::test_add"] is Verdict.CANNOT_FAIL
+
+
+DOCTESTED = {
+    "calc.py": 'def add(a, b):\n    """Add.\n\n    >>> add(2, 3)\n    5\n    """\n    return a - b\n',
+    "pytest.ini": "[pytest]\naddopts = --doctest-modules\n",
+}
+
+
+def test_examples_of_docstrings_have_a_control(tmp_path: Path) -> None:
+    right = DOCTESTED["calc.py"].replace("a - b", "a + b")
+    answer = verified(tmp_path, DOCTESTED, ann={"calc.py": right})
+    (ann,) = answer.verification.items.values()
+    assert (ann.verified, ann.marks) == (Verified.PASSED, ()), ann.reason
+    assert [one.effect for one in answer.verification.tests] == [Effect.FIXED]
+
+
+def test_assertions_of_helpers_are_turned(tmp_path: Path) -> None:
+    forger = "class Any:\n    def __eq__(self, other):\n        return True\n\n\ndef add(a, b):\n    return Any()\n\n\n"
+    answer = verified(tmp_path, HELPED, eve={"calc.py": forger + "def mul(a, b):\n    return a * b\n"})
+    found = {one.test: one.after for one in answer.verification.tests}
+    assert found == {"test_calc.py::test_add": Verdict.CANNOT_FAIL, "test_calc.py::test_mul": Verdict.GREEN}
 
 
 HELPED = {

@@ -116,8 +116,8 @@ class Scripted:
     def before(self) -> str:
         return "before"
 
-    def control(self, tree: str) -> tuple[str, Collection[str]]:
-        return tree, ()
+    def control(self, tree: str) -> tuple[str, Mapping[str, bool]]:
+        return tree, {}
 
     def with_tests_of_base(self, tree: str) -> str:
         return self.as_base.get(tree, tree)

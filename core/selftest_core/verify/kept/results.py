@@ -6,6 +6,7 @@ be kept as a result: timeouts, crashes, and all runs of a test that turned out f
 
 from __future__ import annotations
 
+import secrets
 import time
 from typing import TYPE_CHECKING, Self
 
@@ -82,6 +83,12 @@ class Results:
         """True where some test has passed: then what tests run with is no reason why none can."""
         query = "SELECT 1 FROM run WHERE project=? AND result=? LIMIT 1"
         return self._database.execute(query, (self._project, Result.PASSED.value)).fetchone() is not None
+
+    def secret(self) -> bytes:
+        """Return what controls are drawn by: the same for this repository, and known to no code of a tree."""
+        self._database.execute("INSERT OR IGNORE INTO plan VALUES ('', 'secret', ?)", (secrets.token_hex(16),))
+        row = self._database.execute("SELECT plan FROM plan WHERE project='' AND key='secret'").fetchone()
+        return str(row[0]).encode()
 
     def forget(self, tree: str, test: str, number: int) -> None:
         """Forget a run that turned out to prove nothing."""
