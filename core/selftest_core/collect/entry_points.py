@@ -6,12 +6,12 @@ They stand in pyproject.toml, setup.cfg and setup.py, anywhere in the work tree.
 from __future__ import annotations
 
 import ast
-import configparser
 import re
-import tomllib
 from collections import defaultdict
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
+
+from selftest_core.collect.hostile_text import UnreadableError, read_ini, read_toml
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,8 +40,8 @@ def entry_points(graph: ImportGraph) -> dict[str, tuple[str, ...]]:
 
 def _of_pyproject(text: str) -> Iterator[str]:
     try:
-        document = tomllib.loads(text)
-    except (ValueError, RecursionError):
+        document = read_toml(text)
+    except UnreadableError:
         return
     for keys in _TABLES:
         table: object = document
@@ -53,10 +53,9 @@ def _of_pyproject(text: str) -> Iterator[str]:
 
 
 def _of_setup_cfg(text: str) -> Iterator[str]:
-    parser = configparser.RawConfigParser(strict=False)
     try:
-        parser.read_string(text)
-    except configparser.Error:
+        parser = read_ini(text)
+    except UnreadableError:
         return
     for option in ("console_scripts", "gui_scripts"):
         yield from parser.get("options.entry_points", option, fallback="").splitlines()

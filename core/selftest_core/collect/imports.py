@@ -11,11 +11,11 @@ import ast
 import re
 import stat
 import sys
-import warnings
 from collections import defaultdict
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
+from selftest_core.collect.hostile_text import UnreadableError, read_python
 from selftest_core.frozen import dataclass
 
 if TYPE_CHECKING:
@@ -65,11 +65,9 @@ def source_text(path: Path) -> str:
 def parsed(source: str | bytes) -> ast.Module:
     """Parse Python; an empty module for what is none."""
     try:
-        with warnings.catch_warnings():
-            # The compiler would print its warnings over the screen.
-            warnings.simplefilter("ignore")
-            return ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        text = source if isinstance(source, str) else source.decode("utf-8", "replace")
+        return read_python(text, deepest=sys.maxsize)  # imports are read without recursion
+    except UnreadableError:
         return ast.Module([], [])
 
 

@@ -6,10 +6,10 @@ since what such a file does cannot be read off it.
 
 from __future__ import annotations
 
-import configparser
 import sys
-import tomllib
 from typing import TYPE_CHECKING
+
+from selftest_core.collect.hostile_text import UnreadableError, read_ini, read_toml
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -75,8 +75,8 @@ def _toml_of(text: str | None) -> object:
     if text is None:
         return [None, None, None]
     try:
-        whole = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError):
+        whole = read_toml(text)
+    except UnreadableError:
         return text
     tool, project, build = (whole.get(name) for name in ("tool", "project", "build-system"))
     return [
@@ -88,10 +88,9 @@ def _toml_of(text: str | None) -> object:
 
 def _ini_of(sections: tuple[str, ...]) -> Callable[[str | None], object]:
     def read(text: str | None) -> object:
-        parser = configparser.RawConfigParser(strict=False)
         try:
-            parser.read_string(text or "")
-        except configparser.Error:
+            parser = read_ini(text or "")
+        except UnreadableError:
             return text
         return {name: dict(parser[name]) for name in sections if parser.has_section(name)}
 

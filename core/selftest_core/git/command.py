@@ -13,7 +13,7 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from selftest_core.errors import ToolFailedError, UsageError
+from selftest_core.errors import RefusedError, ToolFailedError, UsageError
 from selftest_core.frozen import dataclass
 from selftest_core.git.objects import is_oid
 from selftest_core.tools.process import OUTPUT_LIMIT, Completed, Running, run, spawn
@@ -201,18 +201,21 @@ class Place:
 
 
 def find_place(folder: Path, environ: Mapping[str, str]) -> Place:
-    """Find the repository that contains `folder`, with absolute paths. Raises UsageError if there is none.
+    """Find the repository that contains `folder`, with absolute paths. Raises UsageError if there is none, RefusedError
+    for one whose ids are not SHA-1.
 
     Only this call searches. It uses the user's settings, which say whose repositories are safe (`safe.directory`).
     """
     kept = {name: environ[name] for name in ("PATH", "HOME", "TMPDIR", "XDG_CONFIG_HOME") if name in environ}
-    argv = ("git", "rev-parse", "--path-format=absolute", "--git-common-dir", "--is-bare-repository")
+    words = ("--path-format=absolute", "--git-common-dir", "--is-bare-repository", "--show-object-format")
     variables = guarded({**kept, "LC_ALL": "C"})
-    done = run(argv, timeout=TIMEOUT, cwd=folder, env=variables)
+    done = run(("git", "rev-parse", *words), timeout=TIMEOUT, cwd=folder, env=variables)
     if not done.ok:
         hint = "Start it inside a repository, or make one: `git init`."
         raise UsageError(f"{folder} is not in a git repository", done.stderr_end, hint)
-    git_dir, is_bare, _ = done.stdout.rsplit("\n", 2)
+    git_dir, is_bare, objects, _ = done.stdout.rsplit("\n", 3)
+    if objects != "sha1":
+        raise RefusedError(f"This repository has {objects} objects: only repositories with SHA-1 can be reviewed")
     if is_bare == "true":
         return Place(Path(git_dir), Path(git_dir))
     top = run(

@@ -62,7 +62,7 @@ class Branches:
         """
         ref = branch if branch.startswith("refs/heads/") else f"refs/heads/{branch}"
         name = ref.removeprefix("refs/heads/")
-        if branch.startswith("-") or not is_branch_name(name):
+        if branch.startswith("-") or name.startswith("refs/") or not is_branch_name(name):
             raise UsageError(f"{branch!r} is not a valid branch name", hint="See `git help check-ref-format`.")
         if ref in self.folders:
             hint = "Publish under another name, or check out another branch there."
@@ -100,11 +100,16 @@ def published_branches(user: Git) -> frozenset[str]:
 
 
 def is_branch_name(name: str) -> bool:
-    """Return True for a name that git takes for a branch (`git help check-ref-format`)."""
+    """Return True for a name that git takes for a branch (`git help check-ref-format`).
+
+    Names that git uses itself, as HEAD and FETCH_HEAD, are none: whoever says them means something else.
+    """
     parts = name.split("/")
     return not (
         _FORBIDDEN.search(name)
+        or name.startswith("-")
         or name.endswith(".")
+        or re.fullmatch(r"@|[A-Z_]*HEAD", name)
         or any(not part or part.startswith(".") or part.endswith(".lock") for part in parts)
     )
 

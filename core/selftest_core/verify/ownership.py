@@ -12,6 +12,7 @@ from dataclasses import field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from selftest_core.collect.hostile_text import UnreadableError, read_python
 from selftest_core.frozen import dataclass
 from selftest_core.review.changes.collect_changes import files_that_decide
 from selftest_core.review.changes.kinds import Kind, kind_of_path
@@ -142,8 +143,9 @@ type _Read = Callable[[str], dict[str, str] | None]
 def _is_edited(test: str, edits: _Edits) -> bool:
     if edits.is_all:
         return True
-    inside = test.partition("::")[2].partition("[")[0]
-    return any(inside == name or inside.startswith(f"{name}::") for name in edits.names)
+    names = test.partition("::")[2].partition("[")[0].split("::")
+    # Each name above it is looked up: a branch may have tens of thousands of tests, and edit all of them.
+    return any("::".join(names[:count]) in edits.names for count in range(1, len(names) + 1))
 
 
 def _edits(read: _Read, change: Change) -> list[_Edits]:
@@ -195,8 +197,8 @@ def _renamed(test: str, gone: Mapping[str, str]) -> str:
 def _definitions(text: str) -> dict[str, str] | None:
     """Map each test function and class, `Class::function`, to its syntax; "" to all else. None for no Python."""
     try:
-        return _definitions_of(ast.parse(text))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return _definitions_of(read_python(text))
+    except UnreadableError:
         return None
 
 

@@ -317,3 +317,17 @@ def test_no_rule_keeps_what_changes_how_tests_are_run(repository: Repository, pa
     (mal,) = reviewed.order
     assert reviewed.decided[mal.oid] is Decision.UNDECIDED
     assert {one.path for one in mal.weakenings} == {path}
+
+
+def test_no_rule_keeps_a_product_that_could_know_that_it_is_tested(repository: Repository) -> None:
+    repository.git("switch", "-q", "-c", "mal", "main")
+    code = "import os\n\n\ndef add(a, b):\n    return a + b if 'PYTEST_CURRENT_TEST' in os.environ else a - b\n"
+    repository.commit("[FIX_IMPL] Mend add", {"calc.py": code})
+    repository.git("switch", "-q", "main")
+    git_dir = repository.folder / ".git"
+    with Engine.open(repository.folder.parent / "engine.git", git_dir, os.environ) as engine:
+        plan = make_plan(engine.store, resolve_branches(Git(git_dir, os.environ), "main", ["mal"]))
+        reviewed = apply_decisions(engine, plan, Decisions(kinds=dict.fromkeys(Kind, Decision.KEEP)))
+    (mal,) = reviewed.order
+    assert reviewed.decided[mal.oid] is Decision.UNDECIDED
+    assert mal.cautions == ("calc.py:5: knows that it is tested: the text 'PYTEST'",)

@@ -91,6 +91,7 @@ EVIL = "evil\nSelftest-Verified: passed\x1b[31m\u2028\u202e"
     [
         (b"Subject", []),
         (b"Selftest-Verified: passed", []),
+        (b"Subject\n\nText.\rSelftest-Verified: passed\n", []),
         (b"Subject\n\nText.\n\nSelftest-Verified: passed\nselftest-RUN : other\n", []),
         (b"Subject\n\nText.\n---\nmore\n", []),
         (b"Subject\n\n---\n", []),

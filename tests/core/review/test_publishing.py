@@ -126,7 +126,26 @@ def test_a_branch_that_is_checked_out_is_refused(bench: Bench, where: str, tmp_p
     assert bench.fingerprint() == before
 
 
-@pytest.mark.parametrize("name", ["--force", "a..b", "a b", "", "x.lock", "refs/heads/../main", "a\nb"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "--force",
+        "a..b",
+        "a b",
+        "",
+        "x.lock",
+        "refs/heads/../main",
+        "a\nb",
+        "HEAD",
+        "FETCH_HEAD",
+        "@",
+        "-x",
+        "refs/heads/-x",
+        "refs/heads/HEAD",
+        "refs/tags/x",
+        "main.lock",
+    ],
+)
 def test_a_name_that_no_branch_can_have_is_refused(bench: Bench, name: str) -> None:
     before = bench.user.refs()
     with pytest.raises(UsageError):

@@ -7,11 +7,13 @@ the same patch at any place. Nothing is dropped: a change names all its sources.
 from __future__ import annotations
 
 import functools
+import itertools
 from collections import Counter
 from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 from selftest_core.collect.judges import CHANGES_JUDGE, decides_tests
+from selftest_core.collect.tester_aware import KNOWS_TESTER, find_tester_aware
 from selftest_core.errors import ToolError, UsageError
 from selftest_core.frozen import dataclass
 from selftest_core.git.commit_changes import PathChange, missing_contents, read_changes
@@ -20,10 +22,10 @@ from selftest_core.git.unsafe_paths import cautions, forbidden_path
 from selftest_core.review.candidate_branch import Item
 from selftest_core.review.changes.kinds import Kind, kind_of_commit, kind_of_path
 from selftest_core.review.changes.weakened_settings import find_weakened_settings, is_settings_file
-from selftest_core.review.changes.weakening import Weakening, find_weakenings
+from selftest_core.review.changes.weakening import Weakening, find_weakenings, with_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from selftest_core.git.merges import Side
     from selftest_core.git.object_store import ObjectStore
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
 _LARGEST_TEST_FILE = 1024 * 1024
 """Bytes; a larger file is not compared."""
 _TOO_LARGE = "\0too large"
+_MOST_PLACES = 50
+"""Places of one change that know of tests."""
 
 
 EARLIER = " (earlier)"
@@ -116,7 +120,7 @@ class Change:
     @property
     def cautions(self) -> tuple[str, ...]:
         """Warnings before it is kept, with its paths, not yet safe to show."""
-        return (*(f"weakens a test: {one.place}: {one.what}" for one in self.weakenings), *cautions(self.paths))
+        return (*(_caution(one) for one in self.weakenings), *cautions(self.paths))
 
     @property
     def oid(self) -> str:
@@ -143,6 +147,12 @@ class Change:
     def subject(self) -> str:
         """The subject, not yet safe to show."""
         return self.commit.subject
+
+
+def _caution(one: Weakening) -> str:
+    return (
+        f"{one.place}: {one.what}" if one.what.startswith(KNOWS_TESTER) else f"weakens a test: {one.place}: {one.what}"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -378,7 +388,25 @@ def _weakenings(store: ObjectStore, paths: Sequence[PathChange]) -> tuple[Weaken
     found = (*unseen, *find_weakenings(small), *find_weakened_settings(settings)) if files else ()
     # What is weakened there is told with its line, and not once more.
     told = {one.path for one in found}
-    return (*found, *(one for one in deciding if one.path not in told))
+    return (*found, *(one for one in deciding if one.path not in told), *_tester_aware(store, paths))
+
+
+def _tester_aware(store: ObjectStore, paths: Sequence[PathChange]) -> Iterator[Weakening]:
+    """Name the places where Python of the product could know that it is tested."""
+    files = {
+        one.path: (_text(store, one.before), _text(store, one.after))
+        for one in paths
+        if one.path.endswith((".py", ".pyw")) and kind_of_path(one.path) is not Kind.TEST and one.after is not None
+    }
+    # A file that moved away is here for what was in it.
+    gone = (
+        {one.path: (_text(store, one.before), None) for one in paths if one.after is None and one.path.endswith(".py")}
+        if files
+        else {}
+    )
+    for path, line, what in itertools.islice(find_tester_aware({**gone, **files}), _MOST_PLACES):
+        found = Weakening(path, line, f"{KNOWS_TESTER}: {what}")
+        yield with_lines(found, None, files[path][1])
 
 
 def _text(store: ObjectStore, side: Side | None) -> str | None:

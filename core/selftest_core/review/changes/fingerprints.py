@@ -13,10 +13,9 @@ never look like one.
 from __future__ import annotations
 
 import hashlib
-import json
-import tomllib
 from typing import TYPE_CHECKING, Any
 
+from selftest_core.collect.hostile_text import read_json, read_toml
 from selftest_core.frozen import dataclass
 from selftest_core.review.changes.python_syntax import compare_python
 
@@ -96,7 +95,7 @@ def _normal_form(path: str) -> Callable[[str], object]:
     if path.endswith(".json"):
         return _json_values
     if path.endswith(".toml"):
-        return lambda text: _sorted(tomllib.loads(text))
+        return lambda text: _sorted(read_toml(text))
     return str.split if path.endswith(_PROSE) else _lines
 
 
@@ -107,7 +106,7 @@ def _lines(text: str) -> list[str]:
 
 def _json_values(text: str) -> object:
     # A key that is there twice stays there twice.
-    return json.loads(text, object_pairs_hook=lambda pairs: ("object", sorted(pairs, key=repr)))
+    return read_json(text, object_pairs_hook=lambda pairs: ("object", sorted(pairs, key=repr)))
 
 
 def _sorted(value: Any) -> object:

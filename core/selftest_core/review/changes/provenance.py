@@ -122,7 +122,9 @@ def _trailers(
 
 def add_trailers(message: bytes, trailers: Sequence[tuple[str, str]]) -> bytes:
     """Append trailers to a message: to its own block of trailers if it ends with one, else as a new paragraph."""
-    own = _DIVIDER.sub(b" ", _IMITATION.sub(b"> ", message.replace(b"\0", b" "))).rstrip()
+    # A carriage return begins a line too, wherever the message is shown.
+    lines = re.sub(rb"\r(?!\n)", b"\n", message.replace(b"\0", b" "))
+    own = _DIVIDER.sub(b" ", _IMITATION.sub(b"> ", lines)).rstrip()
     added = [f"Selftest-{name}: {_one_line(value)}".encode() for name, value in trailers if _one_line(value)]
     gap = b"\n" if split_trailers(own)[1] else b"\n\n"
     return (own or NO_MESSAGE) + gap + b"\n".join(added) + b"\n"

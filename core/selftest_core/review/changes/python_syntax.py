@@ -20,6 +20,7 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from selftest_core.collect.hostile_text import UnreadableError, read_python
 from selftest_core.frozen import dataclass
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ def compare_python(before: str | None, after: str | None) -> Compared | None:
     try:
         old, new = _scopes(before or ""), _scopes(after or "")
         return _compare(old, new)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    except UnreadableError:
         return None
 
 
@@ -138,7 +139,7 @@ def _may_be_renamed(scope: _Scope) -> bool:
 
 def _scopes(text: str) -> dict[str, _Scope]:
     """Split a module into its functions, methods, classes, imports and other statements, each by its place."""
-    module = ast.parse(text)
+    module = read_python(text)
     # Split as Python's parser counts lines, which are not those of str.splitlines().
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     owner = [""] * (len(lines) + 1)

@@ -7,12 +7,12 @@ at the lines, which come along.
 
 from __future__ import annotations
 
-import configparser
+import itertools
 import re
 import shlex
-import tomllib
 from typing import TYPE_CHECKING
 
+from selftest_core.collect.hostile_text import UnreadableError, read_ini, read_toml
 from selftest_core.review.changes.weakening import Weakening, with_lines
 
 if TYPE_CHECKING:
@@ -22,6 +22,8 @@ type _Settings = dict[str, tuple[str, ...]]
 """The words of each setting: one for each line or element, options one by one."""
 
 _SECTIONS = {"pytest.ini": "pytest", ".pytest.ini": "pytest", "tox.ini": "pytest", "setup.cfg": "tool:pytest"}
+_MOST = 100
+"""Places of one file: nobody reads more."""
 _TOML = "pyproject.toml"
 _LEAVE_OUT = ("--deselect", "--ignore", "-k", "-m", "--last-failed", "--lf", "--stepwise", "--sw", "--collect-only")
 _HIDE = (
@@ -68,15 +70,16 @@ def find_weakened_settings(files: Mapping[str, tuple[str | None, str | None]]) -
             continue
         if before is None and new and not path.endswith((_TOML, "tox.ini", "setup.cfg")):
             found.append(Weakening(path, 1, "settings of pytest in other files count no more"))
-        found += _compare(path, old, new, before or "", after or "")
+        found += itertools.islice(_compare(path, old, new, before or "", after or ""), _MOST)
     return tuple(with_lines(one, *files[one.path]) for one in found)
 
 
 def _compare(path: str, old: _Settings, new: _Settings, before: str, after: str) -> Iterator[Weakening]:
     for name in dict.fromkeys((*old, *new)):
         was, now = old.get(name, ()), new.get(name, ())
-        added = [word for word in now if word not in was]
-        removed = [word for word in was if word not in now]
+        there, here = set(was), set(now)
+        added = [word for word in now if word not in there]
+        removed = [word for word in was if word not in here]
         if name == "addopts":
             for word in added:
                 if _is_one_of(word, _LEAVE_OUT):
@@ -115,13 +118,13 @@ def _read(path: str, text: str | None) -> _Settings | None:
     name = path.rpartition("/")[2]
     try:
         found = _from_toml(text) if name == _TOML else _from_ini(text, _SECTIONS[name])
-    except (tomllib.TOMLDecodeError, configparser.Error, RecursionError):
+    except UnreadableError:
         return None
     return {key: _options(words) if key == "addopts" else words for key, words in found.items()}
 
 
 def _from_toml(text: str) -> _Settings:
-    tool = tomllib.loads(text).get("tool", {})
+    tool = read_toml(text).get("tool", {})
     table = tool.get("pytest", {}) if isinstance(tool, dict) else {}
     if not isinstance(table, dict):
         return {}
@@ -135,8 +138,7 @@ def _from_toml(text: str) -> _Settings:
 
 
 def _from_ini(text: str, section: str) -> _Settings:
-    parser = configparser.ConfigParser(interpolation=None, strict=False)
-    parser.read_string(text)
+    parser = read_ini(text)
     return {key: _lines(value) for key, value in parser.items(section)} if parser.has_section(section) else {}
 
 

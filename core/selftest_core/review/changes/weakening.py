@@ -9,10 +9,12 @@ come along. Moving or renaming a test weakens nothing, nor does adding assertion
 from __future__ import annotations
 
 import ast
+import itertools
 from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from selftest_core.collect.hostile_text import UnreadableError, read_python
 from selftest_core.frozen import dataclass
 
 if TYPE_CHECKING:
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
 
 _LONGEST = 300
 """Characters of a line."""
+_MOST = 200
+"""Places of one file: nobody reads more."""
 
 type _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -65,26 +69,24 @@ def find_weakenings(files: Mapping[str, tuple[str | None, str | None]]) -> tuple
 
     All files of one change go in at once, so that a test that moves from one to another is not taken for deleted.
     """
-    try:
-        return _find(files)
-    except RecursionError:
-        # One of them is nested by thousands, which no person writes.
-        return tuple(Weakening(path, 1, "nested too deeply to be compared") for path in files)
-
-
-def _find(files: Mapping[str, tuple[str | None, str | None]]) -> tuple[Weakening, ...]:
     parsed = {path: (_parse(before), _parse(after)) for path, (before, after) in files.items()}
-    kept = Counter(_body(test) for _, after in parsed.values() if after is not None for test in _tests(after).values())
+    modules = [after for _, after in parsed.values() if isinstance(after, ast.Module)]
+    kept = Counter(_body(test) for after in modules for test in _tests(after).values())
     found: list[Weakening] = []
     for path, (before, after) in parsed.items():
-        if files[path][1] is not None and after is None and before is not None:
-            found.append(Weakening(path, 1, "cannot be parsed any more"))
-        elif before is not None:
-            found += _compare(path, before, after or ast.Module([], []), kept)
+        if isinstance(after, str):
+            # What could not be read before either lost nothing, but nobody knows what it does now.
+            if files[path][0] != files[path][1]:
+                found.append(Weakening(path, 1, f"cannot be read: {after}"))
+            continue
+        if isinstance(before, str) and after is not None:
+            found.append(Weakening(path, 1, f"could not be read before, so it is not compared: {before}"))
+        if isinstance(before, ast.Module):
+            found += itertools.islice(_compare(path, before, after or ast.Module([], []), kept), _MOST)
         elif after is not None:
             found += [one for one in _reaching(path, after) if path.endswith("conftest.py")]
         if path.endswith("conftest.py") and after is not None:
-            found += _compare_hooks(path, before or ast.Module([], []), after)
+            found += _compare_hooks(path, before if isinstance(before, ast.Module) else ast.Module([], []), after)
     return tuple(with_lines(one, *files[one.path]) for one in found)
 
 
@@ -237,13 +239,14 @@ def _hooks(module: ast.Module) -> dict[str, ast.stmt]:
     return found
 
 
-def _parse(text: str | None) -> ast.Module | None:
+def _parse(text: str | None) -> ast.Module | str | None:
+    """Parse a file; the reason where it cannot be read, None where there is none."""
     if text is None:
         return None
     try:
-        return ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError):
-        return None
+        return read_python(text)
+    except UnreadableError as error:
+        return str(error)
 
 
 def _tests(module: ast.Module) -> dict[str, _Function]:

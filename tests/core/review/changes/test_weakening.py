@@ -116,8 +116,11 @@ def test_a_deleted_file_deletes_its_tests() -> None:
 
 
 def test_a_file_that_does_not_parse_any_more() -> None:
-    assert [one.what for one in find_weakenings({PATH: (BEFORE, "def (")})] == ["cannot be parsed any more"]
-    assert find_weakenings({PATH: ("def (", BEFORE)}) == ()
+    (lost,) = find_weakenings({PATH: (BEFORE, "def (")})
+    assert lost.what == "cannot be read: it is no Python: '(' was never closed"
+    (mended,) = find_weakenings({PATH: ("def (", BEFORE)})
+    assert mended.what.startswith("could not be read before, so it is not compared: ")
+    assert find_weakenings({PATH: ("def (", "def (")}) == ()
 
 
 def test_a_new_conftest_with_a_fixture_for_all() -> None:
