@@ -416,8 +416,8 @@ def turn_tree(
 
     Raises ToolError.
     """
-    plain = {test.partition("::")[0] for test in tests if not _is_example(test)}
-    examples = {test.partition("::")[0] for test in tests if _is_example(test)}
+    plain = {test.partition("::")[0] for test in tests if not is_example(test)}
+    examples = {test.partition("::")[0] for test in tests if is_example(test)}
     listed = store.git.ask("ls-tree", "-r", "-z", tree).split("\0")
     entries = [line.partition("\t") for line in listed if line]
     blobs = {path: words.split()[2] for words, _, path in entries if words.startswith("100")}
@@ -452,7 +452,7 @@ def _is_helper(path: str) -> bool:
     return path.endswith(".py") and kind_of_path(path) is Kind.TEST and not path.endswith("conftest.py")
 
 
-def _is_example(test: str) -> bool:
+def is_example(test: str) -> bool:
     """True for the id of examples in a docstring or a text: they are named by their module or their file."""
     path, _, name = test.partition("::")
     parts = path.removesuffix(".py").split("/")

@@ -99,12 +99,20 @@ def find_owned(
                 own.update(dict.fromkeys(_renamed(test, gone) for test, _ in evidence[agent].tests))
         for edits in _edits(read, change):
             own.update(dict.fromkeys(test for test in by_file.get(edits.path, ()) if _is_edited(test, edits)))
+        # Examples in docstrings stand in the product itself.
+        own.update(
+            dict.fromkeys(test for one in change.paths for test in _examples(by_file.get(one.path, ()), one.path))
+        )
         touched = {one.path: "changed" for one in change.paths if kind_of_path(one.path) is not Kind.DOCS}
         affected = [
             test for path in files.by(touched) if path not in touched for test in by_file[path] if test not in own
         ]
         found[change.oid] = Owned(tuple(own), tuple(affected), claimed, gone)
     return found
+
+
+def _examples(tests: Iterable[str], path: str) -> Iterable[str]:
+    return () if is_test_file(path) else tests
 
 
 def changes_judge(store: ObjectStore, change: Change) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from selftest_core.review.pull_request import VerifiedTests
 from selftest_core.review.resolutions import answers_of
 from selftest_core.verify import schedule
 from selftest_core.verify.commands.setup import why_environment_differs
-from selftest_core.verify.control import is_plain_addition, turn_tree, with_entries
+from selftest_core.verify.control import is_example, is_plain_addition, turn_tree, with_entries
 from selftest_core.verify.ownership import Owned, changes_judge, files_with_tests, find_owned, is_test_file
 from selftest_core.verify.runner import Collected
 from selftest_core.verify.schedule import Order, TestReport
@@ -346,7 +346,7 @@ def verify_line(
     on_owned(tests_of)
     of_base = frozenset(base.tests)
     if not collected.is_opaque:
-        line.find_edits({test.partition("::")[0] for test in of_base})
+        line.find_edits({test.partition("::")[0] for test in of_base if not is_example(test)})
     # A new test may leave something behind that turns others green: it runs after those that the base has.
     late = frozenset(test for test in collected.tests if test not in of_base)
     driver = Driver(verifier, results, on_progress, on_kept, Order(first, tests_of, late))
