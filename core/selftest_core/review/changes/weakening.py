@@ -14,6 +14,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from selftest_core.collect.edits_of_tests import outside_effects, unexplained
 from selftest_core.collect.hostile_text import UnreadableError, read_python
 from selftest_core.frozen import dataclass
 
@@ -70,8 +71,11 @@ def find_weakenings(files: Mapping[str, tuple[str | None, str | None]]) -> tuple
     All files of one change go in at once, so that a test that moves from one to another is not taken for deleted.
     """
     parsed = {path: (_parse(before), _parse(after)) for path, (before, after) in files.items()}
-    modules = [after for _, after in parsed.values() if isinstance(after, ast.Module)]
-    kept = Counter(_body(test) for after in modules for test in _tests(after).values())
+    # A test that moves to where pytest does not look is gone.
+    modules = [after for path, (_, after) in parsed.items() if isinstance(after, ast.Module) and _is_collected(path)]
+    kept = Counter(
+        _body(test) for module in modules for name, test in _tests(module).items() if _is_collected_class(name)
+    )
     found: list[Weakening] = []
     for path, (before, after) in parsed.items():
         if isinstance(after, str):
@@ -82,9 +86,22 @@ def find_weakenings(files: Mapping[str, tuple[str | None, str | None]]) -> tuple
         if isinstance(before, str) and after is not None:
             found.append(Weakening(path, 1, f"could not be read before, so it is not compared: {before}"))
         if isinstance(before, ast.Module):
-            found += itertools.islice(_compare(path, before, after or ast.Module([], []), kept), _MOST)
+            module = after or ast.Module([], [])
+            known = list(itertools.islice(_compare(path, before, module, kept), _MOST))
+            # A place that is told with its reason is not told once more, nor is a test.
+            told = {one.line for one in known if not one.was_deleted}
+            named = {one.what.partition(": ")[0].partition(" ")[0] for one in known}
+            found += known
+            found += (
+                Weakening(path, line, what)
+                for line, what in itertools.islice(unexplained(before, module, _is_tighter), _MOST)
+                if line not in told and what.partition(" ")[0] not in named and not path.endswith("conftest.py")
+            )
         elif after is not None:
-            found += [one for one in _reaching(path, after) if path.endswith("conftest.py")]
+            if path.endswith("conftest.py"):
+                found += _reaching(path, after)
+            else:
+                found += (Weakening(path, *one) for one in itertools.islice(outside_effects(after), _MOST))
         if path.endswith("conftest.py") and after is not None:
             found += _compare_hooks(path, before if isinstance(before, ast.Module) else ast.Module([], []), after)
     return tuple(with_lines(one, *files[one.path]) for one in found)
@@ -247,6 +264,16 @@ def _parse(text: str | None) -> ast.Module | str | None:
         return read_python(text)
     except UnreadableError as error:
         return str(error)
+
+
+def _is_collected(path: str) -> bool:
+    name = path.rpartition("/")[2]
+    return name.startswith("test") or name.endswith("_test.py")
+
+
+def _is_collected_class(name: str) -> bool:
+    """True for a test outside of classes, or in classes that are collected by their names."""
+    return all(one.startswith("Test") or one.endswith(("Test", "Tests", "TestCase")) for one in name.split("::")[:-1])
 
 
 def _tests(module: ast.Module) -> dict[str, _Function]:

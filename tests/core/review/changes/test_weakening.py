@@ -105,8 +105,8 @@ def test_lines_are_those_that_a_person_looks_at() -> None:
 
 def test_a_test_that_moves_to_another_file_is_not_deleted() -> None:
     moved = "def test_sum(): assert 1\n"
-    assert find_weakenings({"tests/a.py": (moved, ""), "tests/b.py": (None, moved)}) == ()
-    assert len(find_weakenings({"tests/a.py": (moved, "")})) == 1
+    assert find_weakenings({"tests/test_a.py": (moved, ""), "tests/test_b.py": (None, moved)}) == ()
+    assert len(find_weakenings({"tests/test_a.py": (moved, "")})) == 1
 
 
 def test_a_deleted_file_deletes_its_tests() -> None:
@@ -117,7 +117,7 @@ def test_a_deleted_file_deletes_its_tests() -> None:
 
 def test_a_file_that_does_not_parse_any_more() -> None:
     (lost,) = find_weakenings({PATH: (BEFORE, "def (")})
-    assert lost.what == "cannot be read: it is no Python: '(' was never closed"
+    assert lost.what.startswith("cannot be read: it is no Python: ")
     (mended,) = find_weakenings({PATH: ("def (", BEFORE)})
     assert mended.what.startswith("could not be read before, so it is not compared: ")
     assert find_weakenings({PATH: ("def (", "def (")}) == ()
