@@ -338,7 +338,7 @@ def is_plain_addition(before: bytes | None, after: bytes) -> bool:
             elif (
                 not _is_plain(node)
                 or not used.isdisjoint(_bound(node))
-                or any(name.startswith(_HOOKS) for name in _bound(node))
+                or any(name.lower().startswith(_HOOKS) for name in _bound(node))
             ):
                 return False
     except (SyntaxError, ValueError, RecursionError, MemoryError):

@@ -22,7 +22,7 @@ from selftest_core.git.unsafe_paths import cautions, forbidden_path
 from selftest_core.review.candidate_branch import Item
 from selftest_core.review.changes.kinds import Kind, kind_of_commit, kind_of_path
 from selftest_core.review.changes.weakened_settings import find_weakened_settings, is_settings_file
-from selftest_core.review.changes.weakening import Weakening, find_weakenings, with_lines
+from selftest_core.review.changes.weakening import Weakening, find_lost_examples, find_weakenings, with_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -386,9 +386,18 @@ def _weakenings(store: ObjectStore, paths: Sequence[PathChange]) -> tuple[Weaken
     small = {path: texts for path, texts in files.items() if path not in large}
     settings = {path: small.pop(path) for path in list(small) if is_settings_file(path)}
     found = (*unseen, *find_weakenings(small), *find_weakened_settings(settings)) if files else ()
+    found += tuple(place for one in paths for place in _lost_examples(store, one))
     # What is weakened there is told with its line, and not once more.
     told = {one.path for one in found}
     return (*found, *(one for one in deciding if one.path not in told), *_tester_aware(store, paths))
+
+
+def _lost_examples(store: ObjectStore, path: PathChange) -> tuple[Weakening, ...]:
+    before = _text(store, path.before) if path.path.endswith((".py", ".md", ".rst", ".txt")) else None
+    if before is None or ">>> " not in before:
+        return ()
+    after = _text(store, path.after)
+    return tuple(with_lines(one, before, after) for one in find_lost_examples(path.path, before, after))
 
 
 def _tester_aware(store: ObjectStore, paths: Sequence[PathChange]) -> Iterator[Weakening]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import itertools
+import re
 from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -105,6 +106,23 @@ def find_weakenings(files: Mapping[str, tuple[str | None, str | None]]) -> tuple
         if path.endswith("conftest.py") and after is not None:
             found += _compare_hooks(path, before if isinstance(before, ast.Module) else ast.Module([], []), after)
     return tuple(with_lines(one, *files[one.path]) for one in found)
+
+
+_EXAMPLE = re.compile(r"^[ \t]*>>> (.*(?:\n[ \t]*\.\.\. ?.*)*)((?:\n[ \t]*(?!>>>|\.\.\.)\S.*)*)", re.MULTILINE)
+
+
+def find_lost_examples(path: str, before: str, after: str | None) -> tuple[Weakening, ...]:
+    """List the examples of docstrings and texts, `>>>` and its output, that are gone or expect something else."""
+    left = Counter((found[1], " ".join(found[2].split())) for found in _EXAMPLE.finditer(after or ""))
+    lost = []
+    for found in _EXAMPLE.finditer(before):
+        example = (found[1], " ".join(found[2].split()))
+        if left[example]:
+            left[example] -= 1
+        else:
+            line = before.count("\n", 0, found.start()) + 1
+            lost.append(Weakening(path, line, "an example is changed or removed", was_deleted=True))
+    return tuple(lost)
 
 
 def with_lines(found: Weakening, before: str | None, after: str | None) -> Weakening:

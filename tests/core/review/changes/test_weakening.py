@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from selftest_core.review.changes.weakening import find_weakenings
+from selftest_core.review.changes.weakening import find_lost_examples, find_weakenings
 
 PATH = "tests/test_it.py"
 BEFORE = """
@@ -141,3 +141,15 @@ def test_hooks_of_a_conftest_that_choose_tests_or_change_results() -> None:
     assert (found.what, found.old_line) == ("pytest_collection_modifyitems is changed", 1)
     assert find_weakenings({"conftest.py": (hook, hook + "\ndef pytest_addoption(parser): ...\n")}) == ()
     assert find_weakenings({"tests/test_it.py": (None, hook)}) == ()
+
+
+def test_examples_that_expect_something_else_or_are_gone_are_found() -> None:
+    before = (
+        'def add(a, b):\n    """Add.\n\n    >>> add(2, 3)\n    5\n    >>> add(\n    ...     1, 1)\n    2\n    """\n'
+    )
+    assert find_lost_examples("calc.py", before, before.replace("Add.", "Add two.")) == ()
+    (other,) = find_lost_examples("calc.py", before, before.replace("    5\n", "    -1\n"))
+    assert (other.line, other.was_deleted) == (4, True)
+    (gone,) = find_lost_examples("calc.py", before, before.replace("    >>> add(\n    ...     1, 1)\n    2\n", ""))
+    assert gone.line == 6
+    assert len(find_lost_examples("calc.py", before, None)) == 2
