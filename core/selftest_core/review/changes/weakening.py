@@ -108,7 +108,9 @@ def find_weakenings(files: Mapping[str, tuple[str | None, str | None]]) -> tuple
     return tuple(with_lines(one, *files[one.path]) for one in found)
 
 
-_EXAMPLE = re.compile(r"^[ \t]*>>> (.*(?:\n[ \t]*\.\.\. ?.*)*)((?:\n[ \t]*(?!>>>|\.\.\.)\S.*)*)", re.MULTILINE)
+_EXAMPLE = re.compile(
+    r"^[ \t]*>>> (.*(?:\n[ \t]*\.\.\. ?.*)*)((?:\n[ \t]*(?!>>>|\.\.\.|\"\"\"|''')\S.*)*)", re.MULTILINE
+)
 
 
 def find_lost_examples(path: str, before: str, after: str | None) -> tuple[Weakening, ...]:
