@@ -270,21 +270,17 @@ class _Conversation:
             if self._is_interrupted:
                 os.write(waker, b"!")
         try:
-            stdin = subprocess.DEVNULL if self._text is None else subprocess.PIPE
-            process = _start(
-                self.argv, cwd=self._cwd, env=self._env, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-            )
-            self.process = process
             try:
+                process = self._started()
                 stdout, stderr = self._exchange(process, began + self._timeout, wake)
             except BaseException:
-                groups.end(process, groups.GRACE)
+                if self.process is not None:
+                    groups.end(self.process, groups.GRACE)
                 raise
             finally:
-                for stream in (process.stdin, process.stdout, process.stderr):
-                    if stream is not None:
-                        with contextlib.suppress(OSError):
-                            stream.close()
+                for stream in () if self.process is None else _streams(self.process):
+                    with contextlib.suppress(OSError):
+                        stream.close()
             return Completed(
                 self.argv,
                 process.returncode,
@@ -298,6 +294,33 @@ class _Conversation:
                 self._waker = None
                 os.close(waker)
             os.close(wake)
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        """Start the program, in a thread: no interrupt may come between its start and our knowing of it."""
+        failed: list[BaseException] = []
+
+        def start() -> None:
+            stdin = subprocess.DEVNULL if self._text is None else subprocess.PIPE
+            pipe = subprocess.PIPE
+            try:
+                self.process = _start(self.argv, cwd=self._cwd, env=self._env, stdin=stdin, stdout=pipe, stderr=pipe)
+            except BaseException as error:
+                failed.append(error)
+
+        if threading.current_thread() is threading.main_thread():  # only that one is interrupted
+            thread = threading.Thread(target=start, name="start")
+            thread.start()
+            try:
+                thread.join()
+            except BaseException:
+                thread.join()
+                raise
+        else:
+            start()
+        if failed:
+            raise failed[0]
+        assert self.process is not None  # started, or failed
+        return self.process
 
     def _exchange(self, process: subprocess.Popen[bytes], deadline: float, wake: int) -> tuple[bytes, bytes]:
         assert process.stdout is not None
@@ -429,6 +452,10 @@ def _encoded(text: str) -> bytes:
         return text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
         return text.encode("utf-8", "replace")
+
+
+def _streams(process: subprocess.Popen[bytes]) -> list[IO[bytes]]:
+    return [one for one in (process.stdin, process.stdout, process.stderr) if one is not None]
 
 
 def _start(

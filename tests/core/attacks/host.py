@@ -69,7 +69,7 @@ ATTEMPTS = {
         "a key by its handle": "return libc.name_to_handle_at(-100, b'/', ctypes.create_string_buffer(b'\\x80\\0\\0\\0' * 40), "
         "ctypes.byref(ctypes.c_int()), 0) == 0",
         "the passwords": "return bool(open('/etc/shadow').read())",
-        "root's folder": "return any(os.path.isfile(f'/root/{one}') for one in ('.bashrc', '.profile', '.bash_history'))",
+        "root's folder": "return any(os.path.isfile(os.sep + f'root/{one}') for one in ('.bashrc', '.profile', '.bash_history'))",
         "a file of the system": "open('/usr/reached', 'w')\nreturn True",
         "the linker's cache": "open('/etc/ld.so.cache', 'a')\nreturn True",
         "our cache": "return any('reached' for one in glob.glob(f'{W}/cache/**/*.sqlite', recursive=True))",
