@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+BEYOND = "it is changed beyond its assertions"
+
 type _Function = ast.FunctionDef | ast.AsyncFunctionDef
 type _Told = tuple[int, str]
 
@@ -87,7 +89,7 @@ class _Edits:
                 if not name.startswith("test"):
                     yield one.lineno, f"{where}{name} is changed"
                 elif not self._is_same_test(was, one):
-                    yield one.lineno, f"{where}{name} is changed beyond its assertions"
+                    yield one.lineno, f"{where}{name}: {BEYOND}"
             elif reason := self._reason(one, is_method=bool(where), is_new_file=is_new_file):
                 yield one.lineno, f"{where}{reason}"
             elif name:

@@ -116,8 +116,7 @@ def find_tester_aware(files: Mapping[str, tuple[str | None, str | None]]) -> Ite
     moved = {(one.key, one.text) for signs in before.values() for one in signs or ()}
     for path, now in used.items():
         if now is None:
-            if files[path][0] != files[path][1]:
-                yield path, 1, "cannot be read as Python"
+            yield path, 1, "cannot be read as Python"
             continue
         told = {one.key for one in before[path] or ()}
         for one in now:

@@ -12,6 +12,7 @@ import tomllib
 import warnings
 from typing import TYPE_CHECKING
 
+from selftest_core.collect.edits_of_tests import BEYOND
 from selftest_core.collect.imports import parsed
 from selftest_core.frozen import dataclass
 from selftest_core.review.changes.weakening import find_weakenings
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from selftest_core.tutorial.tutorial import Block
 
 _MENDING = (
-    "an assertion is changed", "cases are taken out or changed", "a limit or mark is changed",
+    "an assertion is changed", "cases are taken out or changed", "a limit or mark is changed", BEYOND,
 )  # fmt: skip
 """Changes that mending a test may need: the block says something else now."""
 

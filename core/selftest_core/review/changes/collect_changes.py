@@ -218,9 +218,9 @@ def collect_changes(store: ObjectStore, base: str, branches: Sequence[Branch]) -
                 good.append(branch)
             except _MALFORMED as error:
                 left_out.append((branch.agent, f"its commits cannot be read: {_reason(error)}"))
-        if not left_out or not good:
+        if not left_out:
             raise
-        collected = _collect(store, base, good)
+        collected = _collect(store, base, good) if good else Collected(base, ())
         return replace(collected, left_out=(*left_out, *collected.left_out))
 
 

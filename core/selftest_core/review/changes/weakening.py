@@ -91,12 +91,12 @@ def find_weakenings(files: Mapping[str, tuple[str | None, str | None]]) -> tuple
             known = list(itertools.islice(_compare(path, before, module, kept), _MOST))
             # A place that is told with its reason is not told once more, nor is a test.
             told = {one.line for one in known if not one.was_deleted}
-            named = {one.what.partition(": ")[0].partition(" ")[0] for one in known}
+            named = {_subject(one.what) for one in known}
             found += known
             found += (
                 Weakening(path, line, what)
                 for line, what in itertools.islice(unexplained(before, module, _is_tighter), _MOST)
-                if line not in told and what.partition(" ")[0] not in named and not path.endswith("conftest.py")
+                if line not in told and _subject(what) not in named and not path.endswith("conftest.py")
             )
         elif after is not None:
             if path.endswith("conftest.py"):
@@ -131,6 +131,10 @@ def with_lines(found: Weakening, before: str | None, after: str | None) -> Weake
     """Add the lines of the file."""
     new = _line_of(before if found.was_deleted else after, found.line)
     return replace(found, text=new, old_text=_line_of(before, found.old_line))
+
+
+def _subject(what: str) -> str:
+    return what.partition(": ")[0].partition(" ")[0]
 
 
 def _line_of(text: str | None, number: int) -> str:

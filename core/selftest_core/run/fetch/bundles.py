@@ -111,7 +111,7 @@ def _examine(git: Git, base: str, bundle: Path) -> Taken:
         raise UnusableBundleError("The bundle's commits do not descend from the run's base", f"{tip} over {base}")
     # Walk all new objects, so that a missing one is found here and not in a review.
     _must(git.run("rev-list", "--objects", "--quiet", tip, f"^{base}", timeout=_TIMEOUT))
-    commits = int(git.ask("rev-list", "--count", tip, f"^{base}"))
+    commits = int(_must(git.run("rev-list", "--count", tip, f"^{base}")).stdout)
     if commits > MOST_COMMITS:
         raise UnusableBundleError(f"The bundle has {commits:,} commits", f"{MOST_COMMITS:,} are taken at most.")
     return Taken(tip, commits)
