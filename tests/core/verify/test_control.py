@@ -17,7 +17,7 @@ from selftest_core.review.candidate_branch import Decision
 from selftest_core.review.changes.inputs import Request
 from selftest_core.tools.process import run
 from selftest_core.verify.batch import Answer, Verifying, review_verified, verify
-from selftest_core.verify.control import turned
+from selftest_core.verify.control import is_example, turned
 from selftest_core.verify.verdicts import Effect, Verdict
 from selftest_core.verify.verification import Mark, Verified
 
@@ -299,6 +299,22 @@ def test_what_cannot_be_turned_has_no_control(source: bytes) -> None:
 def test_sums_of_thousands_do_not_end_it() -> None:
     found = turned(b"def test_it(): assert 1" + b" + 1" * 3000 + b" == 3001\n")
     assert found is None or b"def test_it(): assert _" in found
+
+
+def test_ids_of_examples_are_told_from_those_of_tests() -> None:
+    examples = ["calc.py::calc", "calc.py::calc.add", "src/shop/calc.py::shop.calc.add", "docs/use.md::use.md"]
+    tests = ["tests/test_total.py::test_total", "test_a.py::TestA::test_b", "test_a.py::test_a[calc.add]", "test_a.py"]
+    assert [test for test in (*examples, *tests) if is_example(test)] == examples
+
+
+def test_a_test_may_have_the_name_of_its_file(tmp_path: Path) -> None:
+    base = {
+        "calc.py": BASE["calc.py"],
+        "test_add.py": "import calc\n\n\ndef test_add():\n    assert calc.add(2, 3) == 5\n",
+    }
+    answer = verified(tmp_path, base, ann={"calc.py": RIGHT})
+    (ann,) = answer.verification.items.values()
+    assert (ann.verified, ann.marks) == (Verified.PASSED, ())
 
 
 def test_other_encodings_stay_as_they_are() -> None:
