@@ -270,8 +270,13 @@ class _Conversation:
             if self._is_interrupted:
                 os.write(waker, b"!")
         try:
+            stdin = subprocess.DEVNULL if self._text is None else subprocess.PIPE
+            pipe = subprocess.PIPE
             try:
-                process = self._started()
+                # In this thread: a sandbox ends with the thread that started it.
+                self.process = process = _start(
+                    self.argv, cwd=self._cwd, env=self._env, stdin=stdin, stdout=pipe, stderr=pipe
+                )
                 stdout, stderr = self._exchange(process, began + self._timeout, wake)
             except BaseException:
                 if self.process is not None:
@@ -294,33 +299,6 @@ class _Conversation:
                 self._waker = None
                 os.close(waker)
             os.close(wake)
-
-    def _started(self) -> subprocess.Popen[bytes]:
-        """Start the program, in a thread: no interrupt may come between its start and our knowing of it."""
-        failed: list[BaseException] = []
-
-        def start() -> None:
-            stdin = subprocess.DEVNULL if self._text is None else subprocess.PIPE
-            pipe = subprocess.PIPE
-            try:
-                self.process = _start(self.argv, cwd=self._cwd, env=self._env, stdin=stdin, stdout=pipe, stderr=pipe)
-            except BaseException as error:
-                failed.append(error)
-
-        if threading.current_thread() is threading.main_thread():  # only that one is interrupted
-            thread = threading.Thread(target=start, name="start")
-            thread.start()
-            try:
-                thread.join()
-            except BaseException:
-                thread.join()
-                raise
-        else:
-            start()
-        if failed:
-            raise failed[0]
-        assert self.process is not None  # started, or failed
-        return self.process
 
     def _exchange(self, process: subprocess.Popen[bytes], deadline: float, wake: int) -> tuple[bytes, bytes]:
         assert process.stdout is not None
