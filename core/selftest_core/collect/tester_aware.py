@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import base64
+import builtins
 import functools
 import re
 import sys
@@ -44,7 +45,7 @@ _ATTRIBUTES = frozenset(
 _IN_TEXT = re.compile(r"(?<!\w)(" + "|".join(sorted(one for one in _ATTRIBUTES if "_" in one)) + r")(?!\w)")
 _MODULES = frozenset(
     {
-        "_ctypes", "_thread", "atexit", "bdb", "builtins", "cProfile", "cffi", "code", "codeop", "ctypes", "dill",
+        "_ctypes", "_thread", "atexit", "bdb", "cProfile", "cffi", "code", "codeop", "ctypes", "dill",
         "cloudpickle", "dis", "doctest", "executing", "faulthandler", "gc", "guppy", "imp", "linecache", "marshal",
         "mock", "nt", "objgraph", "opcode", "pdb", "pkgutil", "posix", "profile", "psutil", "pydoc", "runpy", "site",
         "subprocess",
@@ -53,6 +54,7 @@ _MODULES = frozenset(
 )  # fmt: skip
 """Modules that look at running code, run texts as code, or end the process."""
 _ALLOWED = {
+    "builtins": frozenset(dir(builtins)) - {"breakpoint", "compile", "eval", "exec", "globals", "locals", "vars"},
     "sys": frozenset(
         {
             "api_version", "argv", "base_prefix", "builtin_module_names", "byteorder", "exc_info", "exception",
@@ -92,7 +94,6 @@ _LOADERS = frozenset(
 )
 _CALLS = frozenset({"exec", "eval", "compile", "globals", "locals", "__import__", "breakpoint"})
 _BY_NAME = frozenset({"getattr", "setattr", "delattr", "hasattr", "vars"})
-_COMPARING = frozenset({"__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__bool__"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +220,7 @@ class _Reader:
                 yield from self._of_call(node)
             case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
                 yield from _of_word(name)
-                if name in _COMPARING and isinstance(node, ast.FunctionDef) and not _compares(node):
+                if name in ("__eq__", "__ne__") and isinstance(node, ast.FunctionDef) and not _compares(node):
                     yield f"{name} that may not compare"
             case ast.ClassDef(name=name) | ast.arg(arg=name) | ast.keyword(arg=str(name)):
                 yield from _of_word(name)
@@ -286,10 +287,13 @@ class _Reader:
         return isinstance(node, ast.Name) and node.id in self._modules
 
     def _is_foreign(self, node: ast.AST) -> bool:
-        """True for an imported module or name, and what hangs on it."""
+        """True for an imported module or class, and what hangs on it; an object that is imported is there to be set."""
         while isinstance(node, ast.Attribute):
             node = node.value
-        return isinstance(node, ast.Name) and (node.id in self._modules or node.id in self._imported)
+        if not isinstance(node, ast.Name):
+            return False
+        origin = self._imported.get(node.id, ".")
+        return node.id in self._modules or (origin[0] != "." and origin.rpartition(".")[2][:1].isupper())
 
     def _text(self, node: ast.AST) -> str | None:
         """Return the text that an expression of constants is; None for others."""
@@ -394,14 +398,11 @@ def _of_text(text: str) -> Iterator[str]:
 
 
 def _compares(function: ast.FunctionDef) -> bool:
-    """True for a comparison of the same parts of both objects, or a truth that follows from the object."""
+    """True for a comparison of both objects."""
     names = [one.arg for one in function.args.args]
     returned = [one.value for one in ast.walk(function) if isinstance(one, ast.Return) and one.value is not None]
-    if function.name == "__bool__":
-        return all(any(isinstance(one, ast.Name) and one.id == names[0] for one in ast.walk(r)) for r in returned)
-    if len(names) != 2 or not returned:
-        return False
-    return all(_is_comparison(one, *names) for one in returned)
+    is_compared = any(isinstance(one, ast.Compare) for value in returned for one in ast.walk(value))
+    return len(names) == 2 and is_compared and all(_is_comparison(one, *names) for one in returned)
 
 
 def _is_comparison(node: ast.expr, own: str, other: str) -> bool:

@@ -37,7 +37,8 @@ AWARE = [
     "try:\n    pass\nexcept (ValueError, AssertionError):\n    pass",
     "class A:\n    def __eq__(self, other):\n        return True",
     "class A:\n    def __eq__(self, other):\n        return self.x == other.x or True",
-    "class A:\n    def __bool__(self):\n        return True",
+    "class A:\n    def __ne__(self, other):\n        return False", "import builtins\nbuiltins.len = print",
+    "import builtins as b\nb.exec('x')", "import builtins\nf(builtins)",
     "def pytest_configure(): ...", "from tests import helpers",
     "from app.tests import helpers", "from . import test_calc", "'x = __import__(\"os\")'.split()",
     "# coding: utf-7", "x = 1" + " + 1" * 3000, "def (",
@@ -62,6 +63,7 @@ HONEST = [
     "        return self.x == other.x and self.y == other.y", "x = '%s' % add", "self.code = self.test.trace",
     "class A:\n    def __bool__(self):\n        return bool(self.x)",
     "import importlib\nimportlib.import_module('json')",
+    "import builtins\nbuiltins.ExceptionGroup", "from .globals import request\nrequest.host = 'x'",
     "from . import code\ncode.x", "try:\n    pass\nexcept Exception:\n    raise", "d = {'train': 1, 'test': 2}",
 ]  # fmt: skip
 
