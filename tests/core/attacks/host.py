@@ -251,7 +251,8 @@ def reach_by_tests(theme: str) -> dict[str, str]:
         found = {}
         for number, name in enumerate(ATTEMPTS[theme]):
             one = verdicts.get(f"tests/test_host.py::test_{number}")
-            if one is None or one.after is Verdict.UNKNOWN:
+            # A red attempt was tried: what it lacks here, it did not reach.
+            if one is None or (one.after is Verdict.UNKNOWN and not any(run.result.is_red for run in one.runs)):
                 found[name] = f"not tried: {one.reason if one else answer.verification.items}"
             elif one.after is not Verdict.RED:
                 found[name] = f"reached: the test is {one.after}"

@@ -251,8 +251,9 @@ def test_folders_that_a_partial_clone_left_away_are_told(repository: Repository,
     repository.git("clone", "-q", "--filter=tree:0", "--no-checkout", url, str(partial.folder))
     user = Git(partial.folder / ".git", os.environ)
     with Engine.open(tmp_path / "treeless-engine.git", user.git_dir, os.environ) as engine:
-        with pytest.raises((ToolFailedError, RefusedError)):
+        with pytest.raises(UsageError) as raised:
             make_plan(engine.store, resolve_branches(user, "origin/main", ["origin/ada"]))
+        assert "origin/ada: its commits cannot be read" in raised.value.detail
         tree = user.ask("log", "-1", "--format=%T", "origin/main").strip()
         with pytest.raises(RefusedError, match="partial clone without some of the folders"):
             engine.start(tree, [], stored=False)

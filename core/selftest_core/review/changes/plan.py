@@ -94,9 +94,21 @@ def resolve_branches(user: Git, base_name: str, branch_names: Sequence[str], ont
     """Resolve many branches on one base, or rebased onto the commit `onto`. Raises UsageError for unknown names."""
     base = user.resolve(base_name)
     tips = user.resolve_each(branch_names)
-    branches = tuple(Branch(name, tips.get(name) or user.resolve(name)) for name in dict.fromkeys(branch_names))
+    branches = tuple(Branch(name, tips.get(name) or _tip_of(user, name)) for name in dict.fromkeys(branch_names))
     onto_oid = base if onto is None else user.resolve(onto)
     return Targets(base, onto_oid, branches, is_linear=False)
+
+
+def _tip_of(user: Git, name: str) -> str:
+    """Return the commit of a name. Of a branch whose commit git cannot read, its id: it is left out by that."""
+    ref = f"refs/heads/{name.removeprefix('refs/heads/')}"
+    try:
+        return user.resolve(name)
+    except UsageError:
+        tip = user.refs(ref).get(ref)
+        if tip is None:
+            raise
+        return tip
 
 
 def make_plan(
