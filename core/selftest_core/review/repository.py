@@ -133,7 +133,8 @@ def new_commits(before: Subject, now: Subject, user: Git) -> list[str]:
 def keep_sources(user: Git, name: str, tips: Iterable[str]) -> None:
     """Protect the reviewed commits from `git gc` by refs of ours. The branches of a run have such refs already."""
     have = user.refs(own_ref(name, ""))
-    missing = [tip for tip in dict.fromkeys(tips) if tip not in have.values()]
+    # What git cannot read is left out of a review, and git makes no ref to it.
+    missing = user.resolve_each(tip for tip in dict.fromkeys(tips) if tip not in have.values())
     lines = [f"create {own_ref(name, f'sources/{tip}')}\0{tip}\0" for tip in missing]
     if lines:
         user.ask("update-ref", "--stdin", "-z", text="".join(lines))
