@@ -41,6 +41,8 @@ from typing import Any
 VARIABLE = "SELFTEST_VERIFY"
 OUTPUT = 20000
 """Characters of a report that are kept: its beginning and its end."""
+MANY_REDS = 100
+"""Failures of one process after which their reports are plain."""
 
 _OPTIONS = {
     "maxfail": 0, "continue_on_collection_errors": True, "usepdb": False,
@@ -210,7 +212,8 @@ class Testing:
         )
         self._unread = b""
         self._session: Any = None
-        self._finished = 0
+        self._finished = self._reds = 0
+        self._options = config.option
         self._manager = config.pluginmanager
         self._plugins = {id(one): one for one in self._manager.get_plugins()}
         self._plugins[id(self)] = self
@@ -269,6 +272,10 @@ class Testing:
         reports = self._phases.pop(nodeid, [])
         seconds = _clock() - self._begun.pop(nodeid, _clock())
         result, output = _result(reports)
+        self._reds += result in ("failed", "error")
+        if self._reds > MANY_REDS:
+            # pytest parses a whole file for each report of a failure: minutes for thousands of tests in one.
+            self._options.tbstyle = "native"
         # Before the result: a later test may end the process.
         self._tell_foreign()
         self._tell_replaced()
