@@ -26,7 +26,7 @@ def make_desk(folder: Path) -> Repository:
     repository.commit("Start", {"src/a.py": "1\n", "src/b.py": "1\n"})
     for agent, name, content in AGENTS:
         repository.git("checkout", "-q", "-b", agent, "main")
-        repository.commit(f"[FIX_TEST] Test {name}", {f"tests/test_{agent}.py": "x\n"}, agent)
+        repository.commit(f"[FIX_TEST] Test {name}", {f"tests/test_{agent}.py": "X = 1\n"}, agent)
         repository.commit(f"[FIX_IMPL] Mend {name}", {f"src/{name}.py": content}, agent)
     repository.git("checkout", "-q", "main")
     return repository

@@ -67,7 +67,7 @@ def test_the_text_says_what_by_whom_what_was_reverted_and_why_and_what_is_open(d
     (reverted,) = desk.branch("eve", ("[FIX_IMPL] Retry on 500", {"c.py": "1\n"}))
     desk.branch("zoe", ("[FIX_IMPL] Something else", {"d.py": "1\n"}))
     (rival,) = desk.branch("kim", ("[FIX_IMPL] Another guard", {"a.py": "3\n"}))
-    desk.branch("tom", ("[FIX_TEST] Test the cart", {"tests/test_cart.py": "x\n"}))
+    desk.branch("tom", ("[FIX_TEST] Test the cart", {"tests/test_cart.py": "X = 1\n"}))
     reviewed = desk.reviewed("ada", "bob", "eve", "zoe", "kim", "tom", **{
         kept: Decision.KEEP, reverted: Decision.REVERT, rival: Decision.KEEP,
     })  # fmt: skip
