@@ -97,7 +97,7 @@ class _Edits:
 
     def _reason(self, one: ast.stmt, *, is_method: bool, is_new_file: bool) -> str:
         """Return why a new statement of a module or class does more than add; empty where it only adds."""
-        if is_new_file and isinstance(one, ast.If | ast.Try):
+        if is_new_file and isinstance(one, ast.If | ast.Try) and not _is_main(one):
             inner = [*one.body, *one.orelse, *getattr(one, "finalbody", ())]
             inner += [part for handler in getattr(one, "handlers", ()) for part in handler.body]
             return next(filter(None, (self._reason(part, is_method=False, is_new_file=True) for part in inner)), "")
@@ -129,6 +129,10 @@ class _Edits:
                 return self._of_assignment(targets, value, is_new_file)
             case ast.AnnAssign(target=target, value=value):
                 return self._of_assignment([target], value, is_new_file) if value is not None else ""
+            case ast.If() if _is_main(one):
+                return ""
+            case ast.Expr(value=ast.Name() | ast.Attribute()):
+                return ""
             case _:
                 return "a statement runs when tests are collected"
 
@@ -226,6 +230,11 @@ _PATCHING = frozenset(
         "importorskip", "import_module",
     }
 )  # fmt: skip
+
+
+def _is_main(one: ast.stmt) -> bool:
+    """True for what runs only where the file is started as a program."""
+    return isinstance(one, ast.If) and not one.orelse and ast.unparse(one.test) == "__name__ == '__main__'"
 
 
 def _is_odd(value: ast.AST) -> bool:

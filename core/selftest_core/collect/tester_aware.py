@@ -250,7 +250,7 @@ class _Reader:
             or (module == "os" and name in _OF_OS)
             or (module in ("os", "glob") and name in _LISTING)
             or f"{module}.{name}" in _LOADERS
-            or (module.partition(".")[0] in _STANDARD and re.match(r"_(_(?!name__|doc__|file__)|[a-z])", name))
+            or (module in _STANDARD and re.match(r"_(_(?!name__|doc__|file__)|[a-z])", name))
         ):
             yield f"{module}.{name}"
         elif module in _MODULES:
@@ -401,13 +401,15 @@ def _compares(function: ast.FunctionDef) -> bool:
     """True for a comparison of both objects."""
     names = [one.arg for one in function.args.args]
     returned = [one.value for one in ast.walk(function) if isinstance(one, ast.Return) and one.value is not None]
-    is_compared = any(isinstance(one, ast.Compare) for value in returned for one in ast.walk(value))
+    is_compared = any(isinstance(one, ast.Compare | ast.Call) for value in returned for one in ast.walk(value))
     return len(names) == 2 and is_compared and all(_is_comparison(one, *names) for one in returned)
 
 
 def _is_comparison(node: ast.expr, own: str, other: str) -> bool:
     match node:
         case ast.Name(id="NotImplemented") | ast.Constant(value=False):
+            return True
+        case ast.Call(func=ast.Attribute(value=ast.Call(func=ast.Name(id="super")))):
             return True
         case ast.BoolOp(op=ast.And(), values=values):
             return any(_is_comparison(one, own, other) for one in values)

@@ -37,6 +37,8 @@ _OWN = "refs/selftest/"
 _PUBLISHED = "published/"
 _FORBIDDEN = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{")
 """Characters that git refuses in the name of a branch."""
+_MISTAKEN = re.compile(r"@|[A-Z_]*HEAD|-.*|refs/.*")
+"""Names that git takes for a branch, but that stand for something else wherever they are typed."""
 _STALE = 60.0
 """Seconds after which a lock is stale; a transaction takes milliseconds."""
 
@@ -62,7 +64,7 @@ class Branches:
         """
         ref = branch if branch.startswith("refs/heads/") else f"refs/heads/{branch}"
         name = ref.removeprefix("refs/heads/")
-        if branch.startswith("-") or name.startswith("refs/") or not is_branch_name(name):
+        if not is_branch_name(name) or _MISTAKEN.fullmatch(name):
             raise UsageError(f"{branch!r} is not a valid branch name", hint="See `git help check-ref-format`.")
         if ref in self.folders:
             hint = "Publish under another name, or check out another branch there."
@@ -100,16 +102,11 @@ def published_branches(user: Git) -> frozenset[str]:
 
 
 def is_branch_name(name: str) -> bool:
-    """Return True for a name that git takes for a branch (`git help check-ref-format`).
-
-    Names that git uses itself, as HEAD and FETCH_HEAD, are none: whoever says them means something else.
-    """
+    """Return True for a name that git takes for a branch (`git help check-ref-format`)."""
     parts = name.split("/")
     return not (
         _FORBIDDEN.search(name)
-        or name.startswith("-")
         or name.endswith(".")
-        or re.fullmatch(r"@|[A-Z_]*HEAD", name)
         or any(not part or part.startswith(".") or part.endswith(".lock") for part in parts)
     )
 

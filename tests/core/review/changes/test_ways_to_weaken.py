@@ -348,7 +348,7 @@ pytestmark = pytest.mark.slow
 CASES = [pytest.param(1, id="one"), 2]
 
 if sys.platform == "win32":
-    pytest.importorskip("winreg")
+    CASES = []
 
 
 @pytest.fixture(autouse=True)
@@ -370,12 +370,15 @@ class TestIt:
     def test_it(self):
         with pytest.raises(TypeError):
             add(None, 1)
+
+
+if __name__ == "__main__":
+    pytest.main()
 """
 
 
 def test_an_honest_new_test_file_is_not() -> None:
-    text = NEW.replace('    pytest.importorskip("winreg")\n', "    CASES.append\n".replace("CASES.append", "LIMIT = 2"))
-    assert find_weakenings({"tests/test_new.py": (None, text)}) == ()
+    assert find_weakenings({"tests/test_new.py": (None, NEW)}) == ()
 
 
 ADDED = {
