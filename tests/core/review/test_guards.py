@@ -266,6 +266,8 @@ def test_another_object_format_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RefusedError, match="another object format") as raised:
         Engine.open(tmp_path / "engine.git", folder / ".git", os.environ)
     assert raised.value.exit_status == 4
+    with pytest.raises(RefusedError, match="has sha256 objects: only repositories with SHA-1 can be reviewed"):
+        find_place(folder, os.environ)
 
 
 def test_an_object_that_is_not_there_is_an_error_and_the_next_merge_works(repository: Repository) -> None:
