@@ -9,7 +9,7 @@ JOBS := 5
 # Empty means that bytecode is written, whatever the caller's environment says: starts are three times slower without.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help venv demo test quick agents modal-tests desk chaos night proof attacks desks fuzz mutants noop selftest check check-static bench soak pictures screenshots generate format lock
+.PHONY: help venv demo test quick agents modal-tests ways-in chaos night proof attacks desks fuzz mutants noop selftest check check-static bench soak pictures screenshots generate format lock
 .NOTPARALLEL:
 
 help:
@@ -35,8 +35,8 @@ agents: venv ## tests with the real Claude Code and Codex on the scripted model;
 modal-tests: venv ## tests with the real client of Modal, on a control plane of their own on 127.0.0.1; fills .venv-modal
 	@scripts/modal $(ARGS)
 
-desk: venv ## install and try it as an ordinary user that root makes, in a home, through a link, and below /tmp
-	@$(PYTHON_BIN) scripts/desk.py
+ways-in: venv ## install and try it as an ordinary user that root makes, in a home, through a link, and below /tmp
+	@$(PYTHON_BIN) scripts/ways_in.py
 
 chaos: venv ## kill a hundred conductors of real agents and a thousand of simulated ones, over ten runs each
 	@$(PYTHON_BIN) scripts/chaos.py $(ARGS)

@@ -209,7 +209,7 @@ def try_as(user: str, home: Path, prefix: list[str], scratch: Path) -> None:
         say(f"in {folder}{f', through the link {link}' if place == link else ''}")
         script = (
             f'git -c advice.detachedHead=false clone -q {scratch}/bundle "$1" && '
-            '{ [ "$1" = "$2" ] || ln -s "$1" "$2"; } && cd "$2" && exec "$PYTHON" scripts/desk.py "$3" "$2"'
+            '{ [ "$1" = "$2" ] || ln -s "$1" "$2"; } && cd "$2" && exec "$PYTHON" scripts/ways_in.py "$3" "$2"'
         )
         argv = [*prefix, "sh", "-c", script, "sh", str(folder), str(place), flag]
         if subprocess.run(argv, cwd="/", env=environ, check=False).returncode != 0:
