@@ -223,7 +223,8 @@ class ReviewVerifier:
         """Build the line, with its tree in the engine, which other engines of this review need not have."""
         # The tip of one branch of many changes is the candidate itself, and shows no agent's claim.
         own = () if reviewed.plan.is_linear else branches
-        trees = {branch.agent: self._engine.store.tree_of(branch.tip) for branch in own}
+        left_out = dict(reviewed.plan.left_out)
+        trees = {one.agent: self._engine.store.tree_of(one.tip) for one in own if one.agent not in left_out}
         line = ReviewLine(self._engine, reviewed, trees)
         tree = line.prefix(len(line.changes))
         if tree != reviewed.line.tree:

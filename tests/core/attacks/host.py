@@ -254,7 +254,7 @@ def reach_by_tests(theme: str) -> dict[str, str]:
             # A red attempt was tried: what it lacks here, it did not reach.
             if one is None or (one.after is Verdict.UNKNOWN and not any(run.result.is_red for run in one.runs)):
                 found[name] = f"not tried: {one.reason if one else answer.verification.items}"
-            elif one.after is not Verdict.RED:
+            elif one.after not in (Verdict.RED, Verdict.UNKNOWN):
                 found[name] = f"reached: the test is {one.after}"
         seconds = time.monotonic() - began
         if seconds > LONGEST:
