@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[1]
 QUICK = "not real and not slow and not world and not agents"
-TIMEOUT = 300.0
+TIMEOUT = 900.0
 """Seconds after which tests of a mutant are ended: it hangs, so it is found."""
 _SOURCES = ("core", "recorder", "tui", "tests", "scripts")
 
