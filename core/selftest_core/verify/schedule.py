@@ -172,7 +172,7 @@ class TestReport:
 
     @property
     def lost_assertions(self) -> int:
-        """How many assertions fewer held in it than before, as far as that was counted."""
+        """The number of assertions that held in it before and do not now, as far as that was counted."""
         now = self.runs[0].assertions if self.runs and self.after is Verdict.GREEN else None
         return max(self.assertions_before - now, 0) if self.assertions_before is not None and now is not None else 0
 

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 
 UNIMPORTABLE = "its file cannot be imported"
-"""How the reason begins of a test that is red since its file could not be collected."""
+"""The beginning of the reason of a test that is red since its file could not be collected."""
 LACKS = "tests may lack something here: "
-"""How the reason goes on of a red test that may miss something which its agent had."""
+"""The part of the reason of a red test that may miss something which its agent had."""
 _MODULE = re.compile(r"No module named '?([\w.]+)")
 _VARIABLE = re.compile(r"KeyError: '([A-Z][A-Z0-9_]+)'")
 _FILE = re.compile(r"(?:FileNotFoundError|PermissionError|NotADirectoryError): \[Errno \d+\] [^:\n]+: '([^'\n]+)'")
